@@ -1,0 +1,40 @@
+#pragma once
+#include "core/runtime.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kozero {
+
+struct TrainArguments {
+  std::string deck;
+  std::vector<std::string> overrides;
+  bool dry_run = false;
+  bool overwrite = false;
+  bool resume = false;     // from the newest checkpoint of the run folder
+  std::string resume_from; // or from this one
+};
+
+struct CheckArguments {
+  std::string deck;
+  std::vector<std::string> overrides;
+  bool reference = false;
+};
+
+struct GenerateArguments {
+  std::string checkpoint;
+  std::string prompt;
+  std::vector<std::int32_t> prompt_tokens;
+  std::int64_t tokens = 256;
+  double temperature = 1.0;
+  std::int64_t top_k = 0;
+  std::int64_t seed = 1;
+};
+
+/// Each runs one subcommand and returns the exit status.
+int run_train(TrainArguments const& arguments);
+int run_check(CheckArguments const& arguments);
+int run_generate(GenerateArguments const& arguments);
+
+} // namespace kozero

@@ -1,0 +1,51 @@
+#include "app/commands.hpp"
+
+#include "core/error.hpp"
+#include "io/checkpoint.hpp"
+#include "io/deck.hpp"
+#include "train/generate.hpp"
+
+#include <cstdio>
+
+namespace kozero {
+
+namespace {
+
+/// Bytes of a text model are text; other ids are printed as numbers.
+bool writes_text(Config const& config) { return config.model.vocabulary <= 256; }
+
+std::vector<std::int32_t> prompt_of(GenerateArguments const& arguments, Config const& config) {
+  if (!arguments.prompt_tokens.empty()) return arguments.prompt_tokens;
+  if (!writes_text(config)) {
+    throw InputError("the model's tokens are no bytes (its vocabulary is larger than 256), so --prompt means nothing to "
+                     "it; give ids with --prompt-tokens");
+  }
+  std::vector<std::int32_t> tokens;
+  for (unsigned char const byte : arguments.prompt) tokens.push_back(byte);
+  return tokens;
+}
+
+} // namespace
+
+int run_generate(GenerateArguments const& arguments) {
+  Ledger ledger;
+  CheckpointReader const checkpoint(resolve_checkpoint(arguments.checkpoint));
+  Config const config = read_deck(checkpoint.info().deck, "the checkpoint's deck").config;
+  auto const prompt = prompt_of(arguments, config);
+  bool const text = writes_text(config);
+  auto const write = [text](std::int32_t token) {
+    if (text) {
+      std::fputc(token, stdout);
+    } else {
+      std::printf("%d ", token);
+    }
+    std::fflush(stdout);
+  };
+  for (std::int32_t const token : prompt) write(token);
+  generate(checkpoint, config, prompt,
+           {arguments.tokens, arguments.temperature, arguments.top_k, arguments.seed}, write, ledger);
+  std::fputc('\n', stdout);
+  return exit_done;
+}
+
+} // namespace kozero

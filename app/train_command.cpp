@@ -1,0 +1,118 @@
+#include "app/commands.hpp"
+
+#include "comm/agree.hpp"
+#include "comm/launcher.hpp"
+#include "comm/survey.hpp"
+#include "comm/world.hpp"
+#include "config/compare.hpp"
+#include "core/log.hpp"
+#include "io/deck.hpp"
+#include "io/run_folder.hpp"
+#include "train/start_table.hpp"
+#include "train/trainer.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+namespace kozero {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool resumes(TrainArguments const& arguments) { return arguments.resume || !arguments.resume_from.empty(); }
+
+/// Rank 0 reads; every rank parses the same bytes.
+Deck read_deck_everywhere(TrainArguments const& arguments, Communicator& comm) {
+  std::string text = on_all_ranks(
+      comm, [&] { return comm.rank() == 0 ? read_text_file(arguments.deck) : std::string(); });
+  comm.broadcast(text, 0);
+  return on_all_ranks(comm, [&] { return read_deck(text, arguments.deck, arguments.overrides); });
+}
+
+/// The run's folder as rank 0 sees it; a folder that holds a run already is not written over by accident.
+fs::path prepare_folder(Config const& config, TrainArguments const& arguments, Deck const& deck, Communicator& comm) {
+  std::string path = on_all_ranks(comm, [&] {
+    if (comm.rank() != 0) return std::string();
+    RunFolder const folder(config.run.dir);
+    bool const holds_a_run = fs::exists(folder.checkpoints() + "/latest");
+    if (holds_a_run && !resumes(arguments) && !arguments.overwrite) {
+      throw InputError(fmt::format("run folder '{}' holds a run already (it has checkpoints); go on with --resume, or "
+                                   "start anew with --overwrite or another run.dir",
+                                   folder.path()));
+    }
+    if (!resumes(arguments) && arguments.overwrite) {
+      fs::remove_all(folder.checkpoints());
+      fs::create_directory(folder.checkpoints());
+    }
+    std::ofstream(folder.path() + "/deck.yaml") << deck.resolved_yaml;
+    return folder.path();
+  });
+  comm.broadcast(path, 0);
+  return path;
+}
+
+/// The checkpoint to go on from, after a comparison of its deck with this one.
+fs::path find_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape const& batch, Communicator& comm) {
+  return on_all_ranks(comm, [&]() -> fs::path {
+    fs::path const path = resolve_checkpoint(wanted);
+    CheckpointReader const reader(path);
+    auto const& info = reader.info();
+    std::string forbidden;
+    for (auto const& difference : compare_decks(read_deck(info.deck, "checkpoint").config, deck.config)) {
+      auto const line = fmt::format("{}: {} -> {}", difference.key, difference.before, difference.now);
+      if (difference.severity == Severity::forbidden) forbidden += "\n  " + line;
+      log::info("resume: {} ({})", line, name_of(difference.severity));
+    }
+    if (!forbidden.empty()) {
+      throw InputError(fmt::format("checkpoint '{}' is of another run (these keys must stay as they were); change them "
+                                   "back or start a new run:{}",
+                                   path.string(), forbidden));
+    }
+    if (info.global_batch != batch.global()) {
+      throw InputError(fmt::format("checkpoint '{}' was made with batches of {} windows and this run has {} (the place "
+                                   "in the data is counted in batches); set batch.global: {}",
+                                   path.string(), info.global_batch, batch.global(), info.global_batch));
+    }
+    return path;
+  });
+}
+
+} // namespace
+
+int run_train(TrainArguments const& arguments) {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  on_all_ranks(*comm, [&] {
+    require_launcher_agrees(comm->size());
+    return true;
+  });
+  Deck const deck = read_deck_everywhere(arguments, *comm);
+  Config const& config = deck.config;
+  if (config.memory.device_limit_bytes) ledger.set_limit(Space::device, *config.memory.device_limit_bytes);
+  if (config.memory.host_limit_bytes) ledger.set_limit(Space::host, *config.memory.host_limit_bytes);
+
+  BatchShape const batch = on_all_ranks(*comm, [&] { return batch_shape(config.batch, comm->size()); });
+  Corpus const corpus =
+      on_all_ranks(*comm, [&] { return open_corpus(config.data, config.model.vocabulary, config.model.context); });
+  print(start_table(config, corpus, batch, survey(*comm), comm->description()));
+  for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
+  if (arguments.dry_run) {
+    log::info("dry run: the deck, the data and the machine are as they should be; nothing was trained or written");
+    return exit_done;
+  }
+
+  RunInput input{.config = config,
+                 .resolved_deck = deck.resolved_yaml,
+                 .corpus = corpus,
+                 .batch = batch,
+                 .folder = prepare_folder(config, arguments, deck, *comm),
+                 .resume = std::nullopt};
+  if (resumes(arguments)) {
+    fs::path const wanted = arguments.resume_from.empty() ? input.folder : fs::path(arguments.resume_from);
+    input.resume = find_checkpoint(wanted, deck, batch, *comm);
+  }
+  return train(input, *comm, ledger) == RunEnd::done ? exit_done : exit_stopped_early;
+}
+
+} // namespace kozero

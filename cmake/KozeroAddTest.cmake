@@ -1,0 +1,48 @@
+# kozero_add_test(NAME SOURCES … LIBS … [RANKS 1 2 3 5] [THREADS n] [TIMEOUT s] [LABELS …])
+# A Catch2 program tests/…/NAME, run once for each rank count as NAME or NAME_npN. Several ranks share this machine's
+# processors, so each runs with one thread unless THREADS says otherwise.
+find_package(Catch2 REQUIRED)
+
+add_library(kozero_test_main STATIC "${PROJECT_SOURCE_DIR}/tests/support/main.cpp")
+target_include_directories(kozero_test_main PUBLIC "${PROJECT_SOURCE_DIR}/tests")
+target_link_libraries(kozero_test_main PUBLIC kozero::core Catch2::Catch2 PRIVATE kozero_flags)
+if(Catch2_VERSION VERSION_GREATER_EQUAL 3)
+  target_compile_definitions(kozero_test_main PUBLIC KOZERO_CATCH2=3)
+else()
+  target_compile_definitions(kozero_test_main PUBLIC KOZERO_CATCH2=2)
+endif()
+
+function(kozero_add_test name)
+  cmake_parse_arguments(arg "" "THREADS;TIMEOUT" "SOURCES;LIBS;RANKS;LABELS" ${ARGN})
+  if(NOT arg_RANKS)
+    set(arg_RANKS 1)
+  endif()
+  if(NOT arg_THREADS)
+    set(arg_THREADS 1)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE kozero_test_main kozero_flags ${arg_LIBS})
+  target_compile_definitions(${name} PRIVATE KOZERO_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                             KOZERO_BINARY="$<TARGET_FILE_DIR:kozero>/kozero")
+  foreach(ranks IN LISTS arg_RANKS)
+    set(test_name ${name})
+    if(NOT arg_RANKS STREQUAL "1")
+      set(test_name ${name}_np${ranks})
+    endif()
+    if(ranks EQUAL 1)
+      add_test(NAME ${test_name} COMMAND ${name})
+    else()
+      add_test(NAME ${test_name}
+               COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS} $<TARGET_FILE:${name}>)
+    endif()
+    set_tests_properties(${test_name} PROPERTIES
+      TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" PROCESSORS ${ranks}
+      ENVIRONMENT "OMP_NUM_THREADS=${arg_THREADS};ASAN_OPTIONS=detect_leaks=0;UBSAN_OPTIONS=print_stacktrace=1")
+  endforeach()
+endfunction()

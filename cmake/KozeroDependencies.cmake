@@ -1,0 +1,21 @@
+# Every library that kozero uses, found and nothing else. Each is linked PRIVATE where DESIGN gives it its home.
+find_package(Threads REQUIRED)
+find_package(OpenMP COMPONENTS CXX)
+find_package(MPI REQUIRED COMPONENTS C)
+find_package(Kokkos REQUIRED)
+find_package(KokkosKernels REQUIRED)
+find_package(dnnl CONFIG QUIET)
+find_package(yaml-cpp REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(HDF5 REQUIRED COMPONENTS C)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+
+# yaml-cpp's target has had two names.
+if(NOT TARGET yaml-cpp::yaml-cpp)
+  add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
+endif()

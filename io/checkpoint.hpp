@@ -1,0 +1,76 @@
+#pragma once
+#include "comm/communicator.hpp"
+#include "layout/state_entry.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kozero {
+
+/// The three counters that say where a run stands.
+struct Counters {
+  std::int64_t batches_seen = 0;    // moves the data position
+  std::int64_t updates_applied = 0; // moves the learning rate and Adam's t
+  std::int64_t updates_skipped = 0;
+};
+
+/// What a checkpoint says beside its tensors.
+struct CheckpointInfo {
+  Counters counters;
+  std::string deck;              // resolved, YAML
+  std::int64_t ranks = 1;        // that wrote it; saving puts the communicator's size here
+  std::int64_t global_batch = 0; // windows an update
+  std::string state_hash;
+  std::string version; // of kozero
+};
+
+/// Writes <run_dir>/checkpoints/step-00000100/, moves the link `latest` there, then removes all older ones but the
+/// keep - 1 newest. The folder's name counts updates applied. Returns the folder, the same absolute path on all ranks.
+///
+/// Collective. Every rank gives its own entries: at most one a (name, kind), and over all ranks each element once. If
+/// instead all entries of all ranks are whole tensors, the ranks hold copies and each writes its part of them.
+/// Work that still writes to the entries must have been waited for, except kernels and copies of Kokkos.
+///
+/// Files are complete and on disk before the folder gets its name. If a rank fails, all ranks throw the same Error,
+/// which names the rank and its cause; earlier checkpoints and `latest` are then as before.
+std::filesystem::path save_checkpoint(std::filesystem::path const& run_dir, CheckpointInfo const& info,
+                                      std::span<StateEntry const> entries, std::int64_t keep, Communicator& comm);
+
+/// The folder that a user means by `path`: a checkpoint folder, a run folder or its checkpoints folder (the latest
+/// one), or …/latest. Links are followed, so the answer stays the same when `latest` moves on.
+std::filesystem::path resolve_checkpoint(std::filesystem::path const& path);
+
+/// Which part of a checkpoint a reader will want: rank `rank` of `ranks` reads about that part of each tensor. It is
+/// looked for in the files of the writers of the same part first; that saves time and nothing else.
+struct ReaderPlace {
+  std::int64_t rank = 0;
+  std::int64_t ranks = 1;
+};
+
+/// Reads intervals of tensors out of the files of all ranks that wrote a checkpoint. Not collective: any process reads
+/// what it likes. Opens files as they are needed; everything read is verified against its checksums.
+///
+///     CheckpointReader reader(resolve_checkpoint(run_dir));
+///     for (StateEntry const& entry : engine.state()) reader.read(entry);
+class CheckpointReader {
+public:
+  explicit CheckpointReader(std::filesystem::path const& folder, ReaderPlace place = {});
+  ~CheckpointReader();
+  CheckpointReader(CheckpointReader const&) = delete;
+  CheckpointReader& operator=(CheckpointReader const&) = delete;
+
+  CheckpointInfo const& info() const;
+  /// Fills entry.data; the checkpoint must hold all of entry.interval of a tensor of that name, kind, type and shape.
+  /// After an Error the memory means nothing.
+  void read(StateEntry const& entry) const;
+
+private:
+  struct Files;
+  std::unique_ptr<Files> files_;
+};
+
+} // namespace kozero

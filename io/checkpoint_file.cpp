@@ -1,0 +1,293 @@
+#include "io/checkpoint_file.hpp"
+
+#include "core/hash.hpp"
+#include "core/views.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+namespace kozero::checkpoint {
+
+namespace fs = std::filesystem;
+
+static_assert(std::endian::native == std::endian::little, "memory is written as it is");
+
+namespace {
+
+constexpr std::int64_t format_version = 1;
+constexpr char const* info_format = "kozero checkpoint";
+constexpr char const* rank_format = "kozero checkpoint rank";
+constexpr char const* write_advice = "make room or set run.dir to another disk";
+constexpr char const* read_advice = "the file is damaged or unreadable: resume from another checkpoint";
+
+using Bytes = std::vector<unsigned char>;
+
+/// Elements of a checksum. HDF5 keeps at most 64 KiB in an attribute: 4096 checksums of 16 bytes.
+std::int64_t checksum_elements(std::int64_t count) {
+  constexpr std::int64_t least = 1 << 20;
+  constexpr std::int64_t most_checksums = 4000;
+  return std::max(least, (count + most_checksums - 1) / most_checksums);
+}
+
+h5::Job writing(fs::path const& file) { return {fmt::format("cannot write '{}'", file.string()), write_advice}; }
+
+h5::Job reading(fs::path const& file) { return {fmt::format("cannot read '{}'", file.string()), read_advice}; }
+
+h5::Job reading(fs::path const& file, std::string const& tensor) {
+  return {fmt::format("cannot read dataset '{}' of '{}'", tensor, file.string()), read_advice};
+}
+
+// Memory that host code cannot touch is copied piece by piece through a buffer.
+bool host_reaches(Space space) { return space != Space::device || host_reaches_device; }
+
+using HostBytes = Kokkos::View<unsigned char*, HostMemory, Unmanaged>;
+using DeviceBytes = Vec<unsigned char>;
+
+unsigned char* address_of(StateEntry const& entry, std::int64_t element) {
+  return static_cast<unsigned char*>(entry.data) + (element - entry.interval.begin) * size_of(entry.type);
+}
+
+unsigned char const* on_host(StateEntry const& entry, Interval part, Bytes& buffer) {
+  auto* const data = address_of(entry, part.begin);
+  if (host_reaches(entry.space)) return data;
+  buffer.resize(static_cast<std::size_t>(part.size() * size_of(entry.type)));
+  Kokkos::deep_copy(HostBytes(buffer.data(), buffer.size()), DeviceBytes(data, buffer.size()));
+  return buffer.data();
+}
+
+void from_host(unsigned char* source, Interval part, StateEntry const& entry) {
+  auto* const data = address_of(entry, part.begin);
+  auto const bytes = static_cast<std::size_t>(part.size() * size_of(entry.type));
+  if (host_reaches(entry.space)) {
+    std::memcpy(data, source, bytes);
+  } else {
+    Kokkos::deep_copy(DeviceBytes(data, bytes), HostBytes(source, bytes));
+  }
+}
+
+/// Elements [begin, end) of a dataset and of nothing else.
+struct Selection {
+  Selection(h5::Job const& job, hid_t dataset, Interval part)
+      : memory(h5::simple_space(job, part.size())), file(KOZERO_HDF5_CALL(job, H5Dget_space(dataset))) {
+    auto const start = static_cast<hsize_t>(part.begin);
+    auto const count = static_cast<hsize_t>(part.size());
+    KOZERO_HDF5_CALL(job, H5Sselect_hyperslab(file.id(), H5S_SELECT_SET, &start, nullptr, &count, nullptr));
+  }
+  h5::Dataspace memory;
+  h5::Dataspace file;
+};
+
+void put_format(h5::Job const& job, hid_t file, char const* format) {
+  h5::put(job, file, "format", std::string(format));
+  h5::put(job, file, "format_version", format_version);
+}
+
+void require_format(h5::Job const& job, fs::path const& path, hid_t file, char const* format) {
+  bool const ours = KOZERO_HDF5_CALL(job, H5Aexists(file, "format")) > 0 && h5::get_text(job, file, "format") == format;
+  KOZERO_REQUIRE(ours, "'{}' is not a '{}' file (its format attribute says otherwise); give a checkpoint of kozero",
+                 path.string(), format);
+  auto const version = h5::get_integer(job, file, "format_version");
+  KOZERO_REQUIRE(version == format_version,
+                 "'{}' has format version {} (this kozero reads version {}); read it with the kozero that wrote it",
+                 path.string(), version, format_version);
+}
+
+void require_name(StateEntry const& entry, std::string const& name) {
+  bool const usable = !name.empty() && name != "." && name.find('/') == std::string::npos;
+  KOZERO_REQUIRE(usable, "'{}' of state '{}/{}' cannot name a dataset (HDF5 reserves '/' and '.'); rename it", name,
+                 entry.name, entry.kind);
+}
+
+void write_entry(fs::path const& path, hid_t file, Types const& types, StateEntry const& entry, Bytes& buffer) {
+  require_name(entry, entry.name);
+  require_name(entry, entry.kind);
+  std::string const tensor = entry.name + "/" + entry.kind;
+  h5::Job const job{fmt::format("cannot write dataset '{}' of '{}'", tensor, path.string()), write_advice};
+
+  h5::Properties const links(KOZERO_HDF5_CALL(job, H5Pcreate(H5P_LINK_CREATE)));
+  KOZERO_HDF5_CALL(job, H5Pset_create_intermediate_group(links.id(), 1));
+  h5::Properties const creation(KOZERO_HDF5_CALL(job, H5Pcreate(H5P_DATASET_CREATE)));
+  KOZERO_HDF5_CALL(job, H5Pset_layout(creation.id(), H5D_CONTIGUOUS));
+  KOZERO_HDF5_CALL(job, H5Pset_fill_time(creation.id(), H5D_FILL_TIME_NEVER));
+  std::int64_t const count = entry.interval.size();
+  auto const space = h5::simple_space(job, count);
+  h5::Dataset dataset(KOZERO_HDF5_CALL(
+      job, H5Dcreate2(file, tensor.c_str(), types[entry.type], space.id(), links.id(), creation.id(), H5P_DEFAULT)));
+
+  std::int64_t const step = checksum_elements(count);
+  std::vector<std::uint64_t> checksums;
+  for (std::int64_t at = 0; at < count; at += step) {
+    Interval const local{at, std::min(at + step, count)};
+    Interval const part{entry.interval.begin + local.begin, entry.interval.begin + local.end};
+    auto const* const data = on_host(entry, part, buffer);
+    auto const digest = Hash128::of(data, static_cast<std::size_t>(local.size() * size_of(entry.type)));
+    checksums.insert(checksums.end(), {digest.high, digest.low});
+    Selection const selection(job, dataset.id(), local);
+    KOZERO_HDF5_CALL(
+        job, H5Dwrite(dataset.id(), types[entry.type], selection.memory.id(), selection.file.id(), H5P_DEFAULT, data));
+  }
+  h5::put(job, dataset.id(), "begin", entry.interval.begin);
+  h5::put(job, dataset.id(), "shape", std::span(entry.shape));
+  h5::put(job, dataset.id(), "checksum_elements", step);
+  h5::put(job, dataset.id(), h5::checksum_name, std::span<std::uint64_t const>(checksums));
+  dataset.close(job);
+}
+
+/// Of a shape that a file claims; nothing where it cannot be one.
+std::optional<std::int64_t> element_count(std::vector<std::int64_t> const& shape) {
+  std::int64_t count = 1;
+  for (std::int64_t const extent : shape) {
+    if (extent < 0 || (extent > 0 && count > std::numeric_limits<std::int64_t>::max() / extent)) return {};
+    count *= extent;
+  }
+  return count;
+}
+
+} // namespace
+
+void write_info(fs::path const& path, CheckpointInfo const& info) {
+  auto const job = writing(path);
+  auto file = h5::create_file(path, job);
+  put_format(job, file.id(), info_format);
+  h5::put(job, file.id(), "version", info.version);
+  h5::put(job, file.id(), "batches_seen", info.counters.batches_seen);
+  h5::put(job, file.id(), "updates_applied", info.counters.updates_applied);
+  h5::put(job, file.id(), "updates_skipped", info.counters.updates_skipped);
+  h5::put(job, file.id(), "ranks", info.ranks);
+  h5::put(job, file.id(), "global_batch", info.global_batch);
+  h5::put(job, file.id(), "state_hash", info.state_hash);
+  h5::put_long_text(job, file.id(), "deck", info.deck);
+  file.close(job);
+}
+
+CheckpointInfo read_info(fs::path const& path) {
+  auto const job = reading(path);
+  auto const file = h5::open_file(path, job);
+  require_format(job, path, file.id(), info_format);
+  CheckpointInfo info;
+  info.version = h5::get_text(job, file.id(), "version");
+  info.counters.batches_seen = h5::get_integer(job, file.id(), "batches_seen");
+  info.counters.updates_applied = h5::get_integer(job, file.id(), "updates_applied");
+  info.counters.updates_skipped = h5::get_integer(job, file.id(), "updates_skipped");
+  info.ranks = h5::get_integer(job, file.id(), "ranks");
+  info.global_batch = h5::get_integer(job, file.id(), "global_batch");
+  info.state_hash = h5::get_text(job, file.id(), "state_hash");
+  info.deck = h5::get_long_text(reading(path, "deck"), file.id(), "deck");
+  return info;
+}
+
+void write_rank_file(fs::path const& path, Stamp const& stamp, std::span<StateEntry const> entries) {
+  auto const job = writing(path);
+  auto file = h5::create_file(path, job);
+  put_format(job, file.id(), rank_format);
+  h5::put(job, file.id(), "rank", stamp.rank);
+  h5::put(job, file.id(), "ranks", stamp.ranks);
+  h5::put(job, file.id(), "updates_applied", stamp.updates_applied);
+  Types const types;
+  Bytes buffer;
+  for (StateEntry const& entry : entries) {
+    if (!entry.interval.empty()) write_entry(path, file.id(), types, entry, buffer);
+  }
+  file.close(job);
+}
+
+// bfloat16 is the upper half of an IEEE single: sign 15, exponent 7 to 14 with the same bias, fraction 0 to 6.
+Types::Types() {
+  h5::Job const job{"cannot describe bfloat16", "use another version of HDF5"};
+  bf16_ = h5::Datatype(KOZERO_HDF5_CALL(job, H5Tcopy(H5T_IEEE_F32LE)));
+  KOZERO_HDF5_CALL(job, H5Tset_fields(bf16_.id(), 15, 7, 8, 0, 7));
+  KOZERO_HDF5_CALL(job, H5Tset_size(bf16_.id(), 2));
+}
+
+hid_t Types::operator[](DType type) const {
+  switch (type) {
+  case DType::f32: return H5T_IEEE_F32LE;
+  case DType::bf16: return bf16_.id();
+  case DType::f64: return H5T_IEEE_F64LE;
+  case DType::i64: return H5T_STD_I64LE;
+  case DType::i32: return H5T_STD_I32LE;
+  case DType::u8: return H5T_STD_U8LE;
+  }
+  return H5I_INVALID_HID;
+}
+
+std::optional<DType> Types::find(hid_t type) const {
+  for (DType const candidate : {DType::f32, DType::bf16, DType::f64, DType::i64, DType::i32, DType::u8}) {
+    if (H5Tequal((*this)[candidate], type) > 0) return candidate;
+  }
+  return {};
+}
+
+RankFile::RankFile(fs::path path, Stamp const& expected) : path_(std::move(path)) {
+  auto const job = reading(path_);
+  file_ = h5::open_file(path_, job);
+  require_format(job, path_, file_.id(), rank_format);
+  Stamp const found{h5::get_integer(job, file_.id(), "rank"), h5::get_integer(job, file_.id(), "ranks"),
+                    h5::get_integer(job, file_.id(), "updates_applied")};
+  KOZERO_REQUIRE(found == expected,
+                 "'{}' is of another checkpoint (it says rank {} of {} after update {}, expected rank {} of {} after "
+                 "update {}); resume from another checkpoint",
+                 path_.string(), found.rank, found.ranks, found.updates_applied, expected.rank, expected.ranks,
+                 expected.updates_applied);
+}
+
+std::vector<Piece> RankFile::pieces() const {
+  std::vector<Piece> pieces;
+  auto const job = reading(path_);
+  for (std::string const& name : h5::members(job, file_.id())) {
+    auto const group_job = reading(path_, name);
+    h5::Group const group(KOZERO_HDF5_CALL(group_job, H5Gopen2(file_.id(), name.c_str(), H5P_DEFAULT)));
+    for (std::string const& kind : h5::members(group_job, group.id())) {
+      Piece piece;
+      piece.tensor = name + "/" + kind;
+      auto const piece_job = reading(path_, piece.tensor);
+      h5::Dataset const dataset(KOZERO_HDF5_CALL(piece_job, H5Dopen2(group.id(), kind.c_str(), H5P_DEFAULT)));
+      h5::Datatype const type(KOZERO_HDF5_CALL(piece_job, H5Dget_type(dataset.id())));
+      h5::Dataspace const space(KOZERO_HDF5_CALL(piece_job, H5Dget_space(dataset.id())));
+      auto const found = types_.find(type.id());
+      std::int64_t const begin = h5::get_integer(piece_job, dataset.id(), "begin");
+      std::int64_t const count = KOZERO_HDF5_CALL(piece_job, H5Sget_simple_extent_npoints(space.id()));
+      piece.shape = h5::get_integers(piece_job, dataset.id(), "shape");
+      auto const whole = element_count(piece.shape);
+      bool const sound = found && H5Sget_simple_extent_ndims(space.id()) == 1 && whole && begin >= 0 &&
+                         begin <= *whole && count <= *whole - begin;
+      KOZERO_REQUIRE(sound, "{} (elements {} from {} of shape [{}] make no sense); {}", piece_job.problem, count, begin,
+                     fmt::join(piece.shape, ", "), read_advice);
+      piece.type = *found;
+      piece.interval = {begin, begin + count};
+      pieces.push_back(std::move(piece));
+    }
+  }
+  return pieces;
+}
+
+void RankFile::read(Piece const& piece, Interval part, StateEntry const& entry) const {
+  auto const job = reading(path_, piece.tensor);
+  h5::Dataset const dataset(KOZERO_HDF5_CALL(job, H5Dopen2(file_.id(), piece.tensor.c_str(), H5P_DEFAULT)));
+  std::int64_t const count = piece.interval.size();
+  std::int64_t const step = std::min(h5::get_integer(job, dataset.id(), "checksum_elements"), count);
+  auto const checksums = h5::get_words(job, dataset.id(), h5::checksum_name);
+  bool const complete = step > 0 && static_cast<std::int64_t>(checksums.size()) == 2 * ((count + step - 1) / step);
+  KOZERO_REQUIRE(complete, "{} (it has not the checksums that it should have); {}", job.problem, read_advice);
+
+  Bytes buffer(static_cast<std::size_t>(step * size_of(piece.type)));
+  std::int64_t const first = (part.begin - piece.interval.begin) / step;
+  for (std::int64_t c = first; piece.interval.begin + c * step < part.end; ++c) {
+    Interval const local{c * step, std::min((c + 1) * step, count)};
+    Selection const selection(job, dataset.id(), local);
+    KOZERO_HDF5_CALL(job, H5Dread(dataset.id(), types_[piece.type], selection.memory.id(), selection.file.id(),
+                                  H5P_DEFAULT, buffer.data()));
+    auto const digest = Hash128::of(buffer.data(), static_cast<std::size_t>(local.size() * size_of(piece.type)));
+    Hash128::Digest const expected{checksums[static_cast<std::size_t>(2 * c)],
+                                   checksums[static_cast<std::size_t>(2 * c + 1)]};
+    std::int64_t const at = piece.interval.begin + local.begin;
+    KOZERO_REQUIRE(digest == expected, "{} (elements {} to {} have not the checksum they were written with); {}",
+                   job.problem, at, at + local.size(), read_advice);
+    Interval const wanted = intersect(part, {at, at + local.size()});
+    from_host(buffer.data() + (wanted.begin - at) * size_of(piece.type), wanted, entry);
+  }
+}
+
+} // namespace kozero::checkpoint

@@ -1,0 +1,169 @@
+#include "io/checkpoint_folder.hpp"
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace kozero::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view step_prefix = "step-";
+constexpr std::string_view partial_suffix = ".partial";
+constexpr std::size_t step_digits = 8; // or more
+
+std::optional<std::int64_t> step_of(std::string_view name) {
+  if (!name.starts_with(step_prefix)) return {};
+  name.remove_prefix(step_prefix.size());
+  std::int64_t step = 0;
+  auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  bool const whole = error == std::errc() && end == name.data() + name.size();
+  if (!whole || name.size() < step_digits || name.front() == '-') return {};
+  return step;
+}
+
+bool is_partial(std::string_view name) {
+  return name.ends_with(partial_suffix) && step_of(name.substr(0, name.size() - partial_suffix.size()));
+}
+
+fs::path partial_path(fs::path const& complete) { return complete.string() + std::string(partial_suffix); }
+
+/// Takes the name first: a half removed checkpoint must not look like a whole one.
+void remove_complete(fs::path const& complete) {
+  fs::rename(complete, partial_path(complete));
+  fs::remove_all(partial_path(complete));
+}
+
+/// Turns the standard library's exceptions into ours.
+template <class Task>
+void with_advice(fs::path const& folder, Task&& task) {
+  try {
+    task();
+  } catch (fs::filesystem_error const& error) {
+    throw Error(
+        fmt::format("cannot keep a checkpoint in '{}' ({}: {}); make room or set run.dir to a folder that can be "
+                    "written",
+                    folder.string(), error.path1().string(), error.code().message()));
+  }
+}
+
+} // namespace
+
+std::string rank_file_name(std::int64_t rank) { return fmt::format("rank-{:05}.h5", rank); }
+
+fs::path step_path(fs::path const& checkpoints, std::int64_t step) {
+  return checkpoints / fmt::format("{}{:0{}}", step_prefix, step, step_digits);
+}
+
+std::vector<std::int64_t> list_steps(fs::path const& checkpoints) {
+  std::vector<std::int64_t> steps;
+  std::error_code ignored;
+  for (auto const& item : fs::directory_iterator(checkpoints, ignored)) {
+    auto const step = step_of(item.path().filename().string());
+    if (step && fs::exists(item.path() / info_name, ignored)) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+void sync_to_disk(fs::path const& path) {
+  int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  bool synced = file >= 0 && ::fsync(file) == 0;
+  // File systems that cannot do this for folders say EINVAL.
+  synced = synced || (file >= 0 && errno == EINVAL);
+  int const cause = errno;
+  if (file >= 0) ::close(file);
+  KOZERO_REQUIRE(synced, "cannot force '{}' to disk ({}); make room or set run.dir to another disk", path.string(),
+                 std::strerror(cause));
+}
+
+NewFolder::NewFolder(fs::path checkpoints, std::int64_t step)
+    : checkpoints_(std::move(checkpoints)), step_(step), complete_(step_path(checkpoints_, step)),
+      partial_(partial_path(complete_)) {}
+
+void NewFolder::start() {
+  with_advice(checkpoints_, [&] {
+    fs::create_directories(checkpoints_);
+    std::vector<fs::path> stale;
+    for (auto const& item : fs::directory_iterator(checkpoints_)) {
+      if (is_partial(item.path().filename().string())) stale.push_back(item.path());
+    }
+    for (auto const& folder : stale) fs::remove_all(folder);
+    fs::create_directory(partial_);
+  });
+}
+
+void NewFolder::publish(std::int64_t keep) {
+  with_advice(checkpoints_, [&] {
+    sync_to_disk(partial_);
+    rename_to_complete();
+    sync_to_disk(checkpoints_);
+    move_latest();
+    sync_to_disk(checkpoints_);
+  });
+  remove_old(keep);
+}
+
+void NewFolder::discard() noexcept {
+  std::error_code ignored;
+  fs::remove_all(partial_, ignored);
+}
+
+void NewFolder::rename_to_complete() {
+  if (!fs::exists(fs::symlink_status(complete_))) {
+    fs::rename(partial_, complete_);
+    return;
+  }
+  // A checkpoint of the same number: the two change places at once where the system can do that.
+#ifdef RENAME_EXCHANGE
+  bool const exchanged = ::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, complete_.c_str(), RENAME_EXCHANGE) == 0;
+#else
+  bool const exchanged = false;
+#endif
+  if (exchanged) {
+    fs::remove_all(partial_);
+  } else {
+    fs::path const old = complete_.string() + ".old";
+    fs::remove_all(old);
+    fs::rename(complete_, old);
+    fs::rename(partial_, complete_);
+    fs::remove_all(old);
+  }
+}
+
+void NewFolder::move_latest() {
+  fs::path const next = checkpoints_ / (std::string(latest_name) + ".new");
+  fs::remove(next);
+  fs::create_directory_symlink(complete_.filename(), next);
+  fs::rename(next, checkpoints_ / latest_name);
+}
+
+// Steps after this one come from an earlier run that went farther; they are not older, so they stay.
+void NewFolder::remove_old(std::int64_t keep) {
+  auto steps = list_steps(checkpoints_);
+  steps.erase(std::lower_bound(steps.begin(), steps.end(), step_), steps.end());
+  auto const kept = static_cast<std::size_t>(keep - 1);
+  for (std::size_t i = 0; i + kept < steps.size(); ++i) {
+    fs::path const old = step_path(checkpoints_, steps[i]);
+    try {
+      remove_complete(old);
+    } catch (fs::filesystem_error const& error) {
+      // The new checkpoint is there all the same.
+      log::warn("cannot remove the old checkpoint '{}' ({}); remove it by hand", old.string(), error.code().message());
+    }
+  }
+}
+
+} // namespace kozero::checkpoint

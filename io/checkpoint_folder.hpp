@@ -1,0 +1,54 @@
+#pragma once
+// The folders of checkpoints on disk: their names, and the moves that make a finished one appear at once. Private to
+// io.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace kozero::checkpoint {
+
+/// In a checkpoint folder; a folder without it is none.
+inline constexpr char const* info_name = "checkpoint.h5";
+inline constexpr char const* latest_name = "latest";
+
+std::string rank_file_name(std::int64_t rank);
+
+/// The numbers of the complete checkpoints in <run>/checkpoints, ascending; empty if there is no such folder.
+std::vector<std::int64_t> list_steps(std::filesystem::path const& checkpoints);
+std::filesystem::path step_path(std::filesystem::path const& checkpoints, std::int64_t step);
+
+/// Forces a file's data, or a folder's names, to disk.
+void sync_to_disk(std::filesystem::path const& path);
+
+/// One checkpoint in the making. One process calls these; they throw Error.
+///
+///     NewFolder folder(run / "checkpoints", 100);
+///     folder.start();            // …/step-00000100.partial, empty; leftovers of killed runs are gone
+///     …                          // fill folder.partial()
+///     folder.publish(3);         // …/step-00000100, `latest`, old ones removed
+class NewFolder {
+public:
+  NewFolder(std::filesystem::path checkpoints, std::int64_t step);
+
+  std::filesystem::path const& partial() const { return partial_; }
+  std::filesystem::path const& complete() const { return complete_; }
+
+  void start();
+  void publish(std::int64_t keep);
+  /// Removes what start() made, as far as that is possible.
+  void discard() noexcept;
+
+private:
+  void rename_to_complete();
+  void move_latest();
+  void remove_old(std::int64_t keep);
+
+  std::filesystem::path checkpoints_;
+  std::int64_t step_;
+  std::filesystem::path complete_;
+  std::filesystem::path partial_;
+};
+
+} // namespace kozero::checkpoint

@@ -1,0 +1,98 @@
+#include "io/checkpoint.hpp"
+#include "io/checkpoint_file.hpp"
+#include "io/checkpoint_folder.hpp"
+
+#include <algorithm>
+
+namespace kozero {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Runs the task on this rank and waits for the others. If it failed anywhere, every rank throws the first failure.
+template <class Task>
+void together(Communicator& comm, std::int64_t step, Task&& task) {
+  std::string failure;
+  try {
+    task();
+  } catch (std::exception const& error) {
+    failure = error.what();
+    if (failure.empty()) failure = "no reason given";
+  }
+  std::int64_t failed = failure.empty() ? 0 : 1;
+  comm.sum(std::span(&failed, 1));
+  if (failed == 0) return;
+  auto const failures = comm.gather(failure);
+  auto const first = std::find_if(failures.begin(), failures.end(), [](auto const& text) { return !text.empty(); });
+  throw Error(
+      fmt::format("the checkpoint of update {} is not saved: rank {}: {}", step, first - failures.begin(), *first));
+}
+
+bool is_whole(StateEntry const& entry) {
+  std::int64_t count = 1;
+  for (std::int64_t const extent : entry.shape) count *= extent;
+  return entry.interval == Interval{0, count};
+}
+
+/// Where all ranks hold copies of everything, this rank's part of it; else what it holds.
+std::vector<StateEntry> entries_to_write(std::span<StateEntry const> entries, Communicator& comm) {
+  std::vector<StateEntry> own(entries.begin(), entries.end());
+  std::int64_t sharded = std::all_of(own.begin(), own.end(), is_whole) ? 0 : 1;
+  comm.sum(std::span(&sharded, 1));
+  if (sharded > 0) return own;
+  for (StateEntry& entry : own) {
+    entry.interval = Partition(entry.interval.size(), comm.size()).shard(comm.rank());
+    if (entry.data) entry.data = static_cast<unsigned char*>(entry.data) + entry.interval.begin * size_of(entry.type);
+  }
+  return own;
+}
+
+} // namespace
+
+fs::path save_checkpoint(fs::path const& run_dir, CheckpointInfo const& info, std::span<StateEntry const> entries,
+                         std::int64_t keep, Communicator& comm) {
+  KOZERO_REQUIRE(keep >= 1, "checkpoint.keep is {} (the newest checkpoint always stays); set it to 1 or more", keep);
+  bool const leads = comm.rank() == 0;
+  std::int64_t const step = info.counters.updates_applied;
+  Kokkos::fence(); // results go to host code
+
+  // Ranks may have different working folders; rank 0's counts.
+  std::string checkpoints;
+  together(comm, step, [&] {
+    if (leads) checkpoints = fs::absolute(run_dir / "checkpoints").lexically_normal().string();
+  });
+  comm.broadcast(checkpoints, 0);
+  checkpoint::NewFolder folder(checkpoints, step);
+  auto const own = entries_to_write(entries, comm);
+  try {
+    together(comm, step, [&] {
+      if (leads) folder.start();
+    });
+    together(comm, step, [&] {
+      KOZERO_REQUIRE(
+          fs::is_directory(folder.partial()),
+          "the folder '{}' that rank 0 made is not there (not one file system?); set run.dir to a folder that "
+          "all ranks share",
+          folder.partial().string());
+      fs::path const file = folder.partial() / checkpoint::rank_file_name(comm.rank());
+      checkpoint::write_rank_file(file, {comm.rank(), comm.size(), step}, own);
+      checkpoint::sync_to_disk(file);
+      if (leads) {
+        CheckpointInfo complete = info;
+        complete.ranks = comm.size();
+        checkpoint::write_info(folder.partial() / checkpoint::info_name, complete);
+        checkpoint::sync_to_disk(folder.partial() / checkpoint::info_name);
+      }
+    });
+    together(comm, step, [&] {
+      if (leads) folder.publish(keep);
+    });
+  } catch (Error const&) {
+    if (leads) folder.discard();
+    throw;
+  }
+  return folder.complete();
+}
+
+} // namespace kozero

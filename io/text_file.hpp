@@ -1,0 +1,9 @@
+#pragma once
+#include <string>
+
+namespace kozero {
+
+/// The whole file. InputError when it is missing, not to be read, or too large to be text that a person wrote.
+std::string read_text_file(std::string const& path);
+
+} // namespace kozero

@@ -1,0 +1,58 @@
+#pragma once
+#include "config/config.hpp"
+#include "io/mapped_file.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace kozero {
+
+/// A file of token ids, memory-mapped. Integers in files are little-endian. Formats (DataFormat):
+///
+///   text     each byte is a token
+///   uint16   token ids and nothing else, as nanoGPT's prepare.py writes them
+///   uint32   the same, 4 bytes an id
+///   llmc     llm.c's data files: 256 int32 (magic, version, number of tokens, zeros), then the ids:
+///            uint16 for magic 20240520 version 1 (GPT-2), uint32 for magic 20240801 version 7 (Llama 3)
+///   automatic   llmc if the file starts with one of llm.c's magic numbers, else uint16 if its name ends in ".bin",
+///               else text; `description` says which and why
+///
+/// Every id that `read` hands out is below the vocabulary. Files of up to `checked_at_start_bytes` are checked whole
+/// when opened; a larger one, whose scan would delay the start by minutes, only where it is read. All errors are
+/// InputErrors that name the file, and the offset and value of what is wrong in it.
+///
+///     TokenFile file("train.bin", DataFormat::automatic, 50257);
+///     std::vector<std::int32_t> window(1025);
+///     file.read(0, window);
+class TokenFile {
+public:
+  static constexpr std::int64_t checked_at_start_bytes = std::int64_t{64} << 20;
+
+  TokenFile(std::string path, DataFormat format, std::int64_t vocabulary);
+
+  std::string const& path() const { return path_; }
+  /// Number of tokens.
+  std::int64_t size() const { return count_; }
+  /// "uint16 token ids (automatic: the name ends in .bin)"
+  std::string const& description() const { return description_; }
+  /// Tokens [first, first + out.size()), which must be in the file. Any number of threads at a time.
+  void read(std::int64_t first, std::span<std::int32_t> out) const;
+
+private:
+  void interpret(DataFormat format);
+  void interpret_raw(DataFormat format, std::string const& reason);
+  void interpret_llmc(std::string const& reason);
+  void check_all() const;
+  [[noreturn]] void refuse_token(std::int64_t index, std::uint32_t id) const;
+
+  std::string path_;
+  MappedFile file_;
+  std::int64_t vocabulary_;
+  std::int64_t header_bytes_ = 0;
+  std::int64_t width_ = 1; // bytes a token
+  std::int64_t count_ = 0;
+  std::string description_;
+};
+
+} // namespace kozero

@@ -1,0 +1,256 @@
+#pragma once
+// The pieces that attention kernels are made of. A tile has tile_lanes columns, and everything is vectorised over them:
+// they are queries in the forward pass and for dq, keys for dk and dv. What is indexed by lane lies as [row][lane] and
+// is called "transposed" where the matrix has its rows along the lanes. Then no inner loop needs a transpose or a sum
+// across lanes.
+
+#include "core/views.hpp"
+#include "kernels/attention.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/row_reduce.hpp"
+
+namespace kozero::attention {
+
+/// Queries and keys of a tile. Smaller on accelerators, whose scratch memory is small.
+inline constexpr std::int64_t tile_lanes = host_reaches_device ? 64 : 32;
+
+/// Rows that tile_product works on at once; row counts are padded to a multiple of it.
+inline constexpr std::int64_t row_group = 8;
+
+constexpr std::int64_t padded(std::int64_t width) { return (width + row_group - 1) / row_group * row_group; }
+
+/// body(row, column) for a grid, in any order.
+template <class Body>
+KOKKOS_FORCEINLINE_FUNCTION void grid_loop([[maybe_unused]] RowTeam const& team, std::int64_t n_rows,
+                                           std::int64_t n_columns, Body const& body) {
+#if KOZERO_ON_HOST
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    KOZERO_INDEPENDENT
+    for (std::int64_t column = 0; column < n_columns; ++column) body(row, column);
+  }
+#else
+  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n_rows * n_columns),
+                       [&](std::int64_t index) { body(index / n_columns, index % n_columns); });
+  team.team_barrier();
+#endif
+}
+
+/// body(row, lane) for all lanes of a tile; the rows of a lane come in ascending order.
+template <class Body>
+KOKKOS_FORCEINLINE_FUNCTION void lane_loop([[maybe_unused]] RowTeam const& team, std::int64_t n_rows,
+                                           Body const& body) {
+#if KOZERO_ON_HOST
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    KOZERO_INDEPENDENT
+    for (std::int64_t lane = 0; lane < tile_lanes; ++lane) body(row, lane);
+  }
+#else
+  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, tile_lanes), [&](std::int64_t lane) {
+    for (std::int64_t row = 0; row < n_rows; ++row) body(row, lane);
+  });
+  team.team_barrier();
+#endif
+}
+
+/// An fp32 matrix in scratch that is read an element at a time, row_group rows side by side:
+/// a(row, i) = data[row / row_group · group_stride + row mod row_group · row_stride + i · inner_stride].
+template <std::int64_t inner_stride_>
+struct Factor {
+  static constexpr std::int64_t inner_stride = inner_stride_; // a constant, or compilers do not vectorise tile_product
+  float const* data;
+  std::int64_t group_stride;
+  std::int64_t row_stride;
+};
+
+/// What load_rows made of rows [row][d], as a(row, d).
+KOKKOS_FORCEINLINE_FUNCTION Factor<1> by_row(float const* data, std::int64_t d) {
+  return {data, row_group * padded(d), padded(d)};
+}
+
+/// What load_slabs made of rows [row][d], as a(d, row).
+KOKKOS_FORCEINLINE_FUNCTION Factor<row_group> by_column(float const* data) { return {data, row_group * tile_lanes, 1}; }
+
+/// c[row][lane] = (or +=) Σ_i a(row, i) · b[i][lane], i ascending. n_rows is a multiple of row_group, inner ≥ 1.
+template <Into into, std::int64_t inner_stride>
+KOKKOS_FORCEINLINE_FUNCTION void tile_product([[maybe_unused]] RowTeam const& team, float* c,
+                                              Factor<inner_stride> const& a, float const* b, std::int64_t n_rows,
+                                              std::int64_t inner) {
+#if KOZERO_ON_HOST
+  // Compilers vectorise the loop over lanes with the sums of a group of rows in registers.
+  std::int64_t const row_stride = a.row_stride;
+  for (std::int64_t row = 0; row < n_rows; row += row_group) {
+    float const* __restrict const a_group = a.data + row / row_group * a.group_stride;
+    float* __restrict const c_group = c + row * tile_lanes;
+    KOZERO_INDEPENDENT
+    for (std::int64_t lane = 0; lane < tile_lanes; ++lane) {
+      float sum[row_group];
+      KOZERO_UNROLL(8)
+      for (int k = 0; k < row_group; ++k) sum[k] = into == Into::accumulate ? c_group[k * tile_lanes + lane] : 0.0f;
+      std::int64_t i = 0;
+      do { // a loop that might run zero times would be a branch, which compilers do not vectorise here
+        float const factor = b[i * tile_lanes + lane];
+        float const* const a_column = a_group + i * inner_stride;
+        KOZERO_UNROLL(8)
+        for (int k = 0; k < row_group; ++k) sum[k] = math::fma(a_column[k * row_stride], factor, sum[k]);
+      } while (++i < inner);
+      KOZERO_UNROLL(8)
+      for (int k = 0; k < row_group; ++k) c_group[k * tile_lanes + lane] = sum[k];
+    }
+  }
+#else
+  grid_loop(team, n_rows, tile_lanes, [&](std::int64_t row, std::int64_t lane) {
+    float const* const a_row = a.data + row / row_group * a.group_stride + row % row_group * a.row_stride;
+    float sum = into == Into::accumulate ? c[row * tile_lanes + lane] : 0.0f;
+    for (std::int64_t i = 0; i < inner; ++i) {
+      sum = math::fma(a_row[i * inner_stride], b[i * tile_lanes + lane], sum);
+    }
+    c[row * tile_lanes + lane] = sum;
+  });
+#endif
+}
+
+/// Up to tile_lanes rows of one head in a matrix [N, …]; what lies beyond `count` reads as zero.
+template <class T>
+struct HeadRows {
+  T* data;
+  std::int64_t stride;
+  std::int64_t count;
+  std::int64_t width; // D
+};
+
+/// Which tile of which head a team works on, and where that lies in the matrices.
+struct TilePlace {
+  std::int64_t context;    // T
+  std::int64_t width;      // C
+  std::int64_t d;          // D
+  std::int64_t column;     // first of the head's columns
+  std::int64_t window_row; // first row of the window
+  std::int64_t head_entry; // first entry of the head in arrays [B·H·T]
+  std::int64_t tile;
+
+  /// Teams of one head follow each other, as they read the same keys.
+  KOKKOS_FORCEINLINE_FUNCTION TilePlace(AttentionShape const& shape, std::int64_t c, std::int64_t team)
+      : context(shape.context), width(c), d(c / shape.heads) {
+    std::int64_t const tiles = tiles_of(shape.context);
+    std::int64_t const head = team / tiles;
+    tile = team % tiles;
+    column = head % shape.heads * d;
+    window_row = head / shape.heads * shape.context;
+    head_entry = head * shape.context;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t tiles_of(std::int64_t context) {
+    return (context + tile_lanes - 1) / tile_lanes;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t count(std::int64_t of_tile) const {
+    std::int64_t const left = context - of_tile * tile_lanes;
+    return left < tile_lanes ? left : tile_lanes;
+  }
+  /// The rows of a tile in [N, C] (part 0) or in one of the parts of [N, 3C]: 0 q, 1 k, 2 v.
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION HeadRows<T> rows(Mat<T> const& matrix, std::int64_t of_tile, int part = 0) const {
+    std::int64_t const stride = static_cast<std::int64_t>(matrix.stride(0));
+    std::int64_t const row = window_row + of_tile * tile_lanes;
+    return {matrix.data() + row * stride + part * width + column, stride, count(of_tile), d};
+  }
+  /// The entries of a tile in [B·H·T].
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION T* entries(Vec<T> const& vector, std::int64_t of_tile) const {
+    return vector.data() + head_entry + of_tile * tile_lanes;
+  }
+};
+
+/// to[row][d], rows of padded(D) elements.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void load_rows(RowTeam const& team, float* to, HeadRows<T> const& from) {
+  std::int64_t const stride = padded(from.width);
+  grid_loop(team, from.count, from.width, [to, stride, from](std::int64_t row, std::int64_t d) {
+    to[row * stride + d] = static_cast<float>(from.data[row * from.stride + d]);
+  });
+  grid_loop(team, from.count, stride - from.width,
+            [to, stride, from](std::int64_t row, std::int64_t d) { to[row * stride + from.width + d] = 0; });
+  float* const rest = to + from.count * stride;
+  grid_loop(team, tile_lanes - from.count, stride,
+            [rest, stride](std::int64_t row, std::int64_t d) { rest[row * stride + d] = 0; });
+}
+
+/// to[d / row_group][row][d mod row_group].
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void load_slabs(RowTeam const& team, float* to, HeadRows<T> const& from) {
+  for (std::int64_t first = 0; first < from.width; first += row_group) {
+    float* const slab = to + first * tile_lanes;
+    auto const copy = [slab, first, from](std::int64_t row, std::int64_t k) {
+      slab[row * row_group + k] = static_cast<float>(from.data[row * from.stride + first + k]);
+    };
+    if (first + row_group <= from.width) {
+      grid_loop(team, from.count, row_group, copy);
+    } else {
+      std::int64_t const columns = from.width - first;
+      grid_loop(team, from.count, row_group,
+                [slab](std::int64_t row, std::int64_t k) { slab[row * row_group + k] = 0; });
+      grid_loop(team, from.count, columns, copy);
+    }
+    float* const rest = slab + from.count * row_group;
+    grid_loop(team, tile_lanes - from.count, row_group,
+              [rest](std::int64_t row, std::int64_t k) { rest[row * row_group + k] = 0; });
+  }
+}
+
+/// to[d][lane] = scale · row `lane`.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void load_transposed(RowTeam const& team, float* to, HeadRows<T> const& from, float scale) {
+  grid_loop(team, from.width, from.count, [to, from, scale](std::int64_t d, std::int64_t lane) {
+    to[d * tile_lanes + lane] = scale * static_cast<float>(from.data[lane * from.stride + d]);
+  });
+  float* const rest = to + from.count;
+  grid_loop(team, from.width, tile_lanes - from.count,
+            [rest](std::int64_t d, std::int64_t lane) { rest[d * tile_lanes + lane] = 0; });
+}
+
+/// Row `lane` of `to` = scale · from[d][lane].
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void store_transposed(RowTeam const& team, HeadRows<T> const& to, float const* from,
+                                                  float scale) {
+  grid_loop(team, to.count, to.width, [to, from, scale](std::int64_t row, std::int64_t d) {
+    to.data[row * to.stride + d] = static_cast<T>(scale * from[d * tile_lanes + row]);
+  });
+}
+
+/// Hands out a team's scratch memory in pieces that start on a cache line.
+class Scratch {
+public:
+  static constexpr std::int64_t line = 64;
+
+  KOKKOS_FORCEINLINE_FUNCTION Scratch(RowTeam const& team, int level, std::int64_t bytes) {
+    void* const memory = team.team_scratch(level).get_shmem(static_cast<int>(bytes));
+    std::uintptr_t const address = reinterpret_cast<std::uintptr_t>(memory);
+    next_ = reinterpret_cast<float*>((address + line - 1) / line * line);
+  }
+  /// [n_rows][tile_lanes], or its transpose.
+  KOKKOS_FORCEINLINE_FUNCTION float* take(std::int64_t n_rows) {
+    float* const piece = next_;
+    next_ += n_rows * tile_lanes;
+    return piece;
+  }
+  /// Bytes for pieces of n_rows rows in all.
+  static std::int64_t bytes(std::int64_t n_rows) {
+    return line + n_rows * tile_lanes * static_cast<std::int64_t>(sizeof(float));
+  }
+
+private:
+  float* next_;
+};
+
+/// A team for each (window, head, tile), with scratch memory for its pieces.
+struct Launch {
+  RowPolicy policy;
+  std::int64_t scratch_bytes;
+  int scratch_level; // 0 is the fast one; what does not fit goes to level 1, which is large everywhere
+
+  Launch(Lane const& lane, AttentionShape const& shape, std::int64_t bytes)
+      : policy(row_policy(lane, shape.batch * shape.heads * TilePlace::tiles_of(shape.context))), scratch_bytes(bytes),
+        scratch_level(bytes <= static_cast<std::int64_t>(RowPolicy::scratch_size_max(0)) ? 0 : 1) {
+    policy.set_scratch_size(scratch_level, Kokkos::PerTeam(static_cast<int>(bytes)));
+  }
+};
+
+} // namespace kozero::attention

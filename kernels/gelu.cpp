@@ -1,0 +1,49 @@
+#include "kernels/gelu.hpp"
+
+#include "kernels/math.hpp"
+#include "kernels/row_reduce.hpp"
+
+namespace kozero {
+
+namespace {
+
+constexpr float cubic = 0.044715f;
+constexpr float sqrt_8_over_pi = 1.59576912160573071f; // twice √(2/π)
+
+// (1 + tanh u) / 2 = 1 / (1 + e^-2u), which keeps its relative accuracy where tanh u nears -1.
+KOKKOS_FORCEINLINE_FUNCTION float gate(float x) {
+  float const twice_u = sqrt_8_over_pi * x * math::fma(cubic * x, x, 1.0f);
+  return 1.0f / (1.0f + fast_exp(-twice_u));
+}
+
+KOKKOS_FORCEINLINE_FUNCTION float derivative(float x) {
+  float const g = gate(x);
+  float const slope = sqrt_8_over_pi * math::fma(3.0f * cubic * x, x, 1.0f); // d(2u)/dx
+  return math::fma(x * slope, g * (1.0f - g), g);
+}
+
+} // namespace
+
+template <class T>
+void gelu_forward(Lane const& lane, Vec<T> y, ConstVec<T> x) {
+  for_each_element(
+      lane, "kozero::gelu::forward", rows(y), KOKKOS_LAMBDA(std::int64_t i) {
+        float const value = static_cast<float>(x(i));
+        y(i) = static_cast<T>(value * gate(value));
+      });
+}
+
+template <class T>
+void gelu_backward(Lane const& lane, Vec<T> d, ConstVec<T> x) {
+  for_each_element(
+      lane, "kozero::gelu::backward", rows(d), KOKKOS_LAMBDA(std::int64_t i) {
+        d(i) = static_cast<T>(static_cast<float>(d(i)) * derivative(static_cast<float>(x(i))));
+      });
+}
+
+template void gelu_forward(Lane const&, Vec<float>, ConstVec<float>);
+template void gelu_forward(Lane const&, Vec<bf16>, ConstVec<bf16>);
+template void gelu_backward(Lane const&, Vec<float>, ConstVec<float>);
+template void gelu_backward(Lane const&, Vec<bf16>, ConstVec<bf16>);
+
+} // namespace kozero

@@ -1,0 +1,36 @@
+#pragma once
+// The output head and its cross-entropy, fused and in chunks of rows: the logits of a whole micro-batch never exist.
+
+#include "core/half.hpp"
+#include "core/lane.hpp"
+#include "core/views.hpp"
+
+namespace kozero {
+
+/// Rows that are worked on at once, so that a chunk of logits stays near 2^24 elements. Depends on the shape alone.
+std::int64_t head_chunk_rows(std::int64_t n, std::int64_t vocabulary);
+
+/// Memory of one chunk of R = head_chunk_rows rows.
+template <class T>
+struct HeadScratch {
+  Mat<float> logits; // [R,Vp]
+  Mat<T> dlogits;    // [R,Vp]; for T = float this may be `logits` itself. head_loss does not use it
+};
+
+/// losses [N] = -log softmax(x [N,C] · w [V,C]ᵀ)[target], 0 where the target is negative.
+template <class T>
+void head_loss(Lane const& lane, Vec<float> losses, HeadScratch<T> const& scratch, ConstMat<T> x, ConstMat<T> w,
+               Vec<std::int32_t const> targets);
+
+/// The losses as above and the gradients of scale · Σ losses: dx [N,C] overwritten, dw [V,C] added to. Rows whose
+/// target is negative add nothing and get a dx of zero.
+template <class T>
+void head_loss_and_gradient(Lane const& lane, Vec<float> losses, Mat<T> dx, Mat<float> dw,
+                            HeadScratch<T> const& scratch, ConstMat<T> x, ConstMat<T> w,
+                            Vec<std::int32_t const> targets, float scale);
+
+/// logits [N,Vp] = x [N,C] · w [V,C]ᵀ; columns from V on are left alone.
+template <class T>
+void head_logits(Lane const& lane, Mat<float> logits, ConstMat<T> x, ConstMat<T> w);
+
+} // namespace kozero

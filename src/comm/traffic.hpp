@@ -1,0 +1,30 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+namespace kozero {
+
+/// What a collective moves. Control is scalars, texts, hashes and checkpoints: all that is not an update's work.
+enum class Traffic { parameters, gradients, control };
+
+/// Elements and bytes that this rank received from others, by purpose. Under the algorithms that the table of ZeRO
+/// counts (ring, or pairwise exchange) a rank receives (N-1)/N of an array in an all_gather or a reduce_scatter and
+/// twice that in an all_reduce; what it sends is the same, on average over ranks exactly.
+class TrafficLedger {
+public:
+  struct Row {
+    std::int64_t elements = 0;
+    std::int64_t bytes = 0;
+  };
+  void add(Traffic purpose, std::int64_t elements, std::int64_t element_bytes) {
+    Row& row = rows_[static_cast<std::size_t>(purpose)];
+    row.elements += elements;
+    row.bytes += elements * element_bytes;
+  }
+  Row const& operator[](Traffic purpose) const { return rows_[static_cast<std::size_t>(purpose)]; }
+
+private:
+  std::array<Row, 3> rows_{};
+};
+
+} // namespace kozero

@@ -1,0 +1,178 @@
+#include "config/check.hpp"
+
+#include "config/schema.hpp"
+#include "core/error.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace kozero {
+
+namespace {
+
+/// Collects findings, and leaves out those about values that are wrong by themselves or were never read.
+class Checker {
+public:
+  Checker(Config const& config, std::set<std::string> const& unread) : config_(config), unsound_(unread) {}
+
+  Findings run() {
+    limits();
+    model();
+    data();
+    batch();
+    schedule();
+    not_in_this_version();
+    return std::move(findings_);
+  }
+
+private:
+  using Names = std::vector<std::string>;
+
+  bool sound(Names const& keys) const {
+    return std::ranges::none_of(keys, [this](auto const& key) { return unsound_.contains(key); });
+  }
+  template <class... Args>
+  void fault(Names keys, fmt::format_string<Args...> text, Args&&... args) {
+    findings_.faults.push_back({std::move(keys), fmt::format(text, std::forward<Args>(args)...)});
+  }
+  template <class... Args>
+  void warning(Names keys, fmt::format_string<Args...> text, Args&&... args) {
+    findings_.warnings.push_back({std::move(keys), fmt::format(text, std::forward<Args>(args)...)});
+  }
+
+  void limits() {
+    Config copy = config_;
+    for (auto const& key : keys_of(copy)) {
+      if (!sound({key.path})) continue;
+      std::string const text = limits_fault(key);
+      if (text.empty()) continue;
+      fault({key.path}, "{}", text);
+      unsound_.insert(key.path);
+    }
+  }
+
+  void model() {
+    auto const& model = config_.model;
+    Names const shape = {"model.width", "model.heads"};
+    if (sound(shape) && model.width % model.heads != 0) {
+      fault(shape, "{} is not a multiple of model.heads = {} (each head takes an equal part of the width); change one",
+            model.width, model.heads);
+    }
+    // What grows with the batch: activations of all layers, logits, and the attention of a layer.
+    Names const sizes = {"batch.micro", "model.context",    "model.layers",
+                         "model.width", "model.vocabulary", "model.heads"};
+    if (!sound(sizes)) return;
+    auto const real = [](std::int64_t value) { return static_cast<double>(value); };
+    double const per_token = std::max(
+        {real(model.vocabulary), 34 * real(model.width) * real(model.layers), real(model.heads) * real(model.context)});
+    if (real(config_.batch.micro) * real(model.context) * per_token > 0x1p62) {
+      fault(sizes,
+            "a micro-batch of {} windows of {} tokens is too large (its arrays pass 2^62 elements); make it smaller",
+            config_.batch.micro, model.context);
+    }
+  }
+
+  void data() {
+    if (sound({"data.train"}) && config_.data.train.empty()) {
+      fault({"data.train"}, "is missing (there is no default); name the training file");
+    }
+    if (!sound({"data.validation"})) return;
+    std::optional<double> const fraction = validation_fraction(config_.data);
+    if (fraction && !(*fraction >= 0 && *fraction < 1)) {
+      fault({"data.validation"},
+            "'{}' is not a fraction of at least 0 and below 1; write one, or the name of a file (./{} if it is called "
+            "so)",
+            config_.data.validation, config_.data.validation);
+    }
+    if (fraction && *fraction == 0 && sound({"evaluate.every"}) && config_.evaluate.every > 0) {
+      warning({"evaluate.every", "data.validation"},
+              "has no effect (data.validation is 0: nothing is held out); give data.validation a fraction or a file");
+    }
+  }
+
+  void batch() {
+    auto const& batch = config_.batch;
+    Names const both = {"batch.global", "batch.accumulate"};
+    if (batch.global && batch.accumulate && sound(both)) {
+      fault(both, "stands beside batch.accumulate (each follows from the other and the number of ranks); remove one");
+    }
+    Names const sizes = {"batch.global", "batch.micro"};
+    if (batch.global && sound(sizes) && *batch.global % batch.micro != 0) {
+      fault(sizes, "{} is not a multiple of batch.micro = {}; change one", *batch.global, batch.micro);
+    }
+  }
+
+  void schedule() {
+    auto const& schedule = config_.schedule;
+    Names const rates = {"schedule.min_lr", "optimizer.lr"};
+    if (sound(rates) && schedule.min_lr > config_.optimizer.lr) {
+      fault(rates, "{} is above optimizer.lr = {} (the schedule goes down to it); make it smaller", schedule.min_lr,
+            config_.optimizer.lr);
+    }
+    Names const times = {"schedule.warmup", "run.updates"};
+    if (!sound(times)) return;
+    if (schedule.warmup > config_.run.updates) {
+      warning(times, "{} is more than run.updates = {} (the run ends before the peak learning rate); make it smaller",
+              schedule.warmup, config_.run.updates);
+    } else if (schedule.kind == ScheduleKind::wsd && sound({"schedule.decay"}) &&
+               static_cast<double>(schedule.warmup) + schedule.decay * static_cast<double>(config_.run.updates) >
+                   static_cast<double>(config_.run.updates)) {
+      warning({"schedule.decay", "schedule.warmup", "run.updates"},
+              "{} of {} updates and a warm-up of {} overlap; make one smaller", schedule.decay, config_.run.updates,
+              schedule.warmup);
+    }
+  }
+
+  void not_in_this_version() {
+    auto const& precision = config_.precision;
+    Names const types = {"precision.gradients", "precision.compute"};
+    if (sound(types) && precision.gradients == GradientType::compute && precision.compute != ComputeType::fp32) {
+      fault(types, "compute is not in this version with 16-bit compute (a later one will have it); write fp32");
+    }
+    if (sound({"offload.optimizer"}) && config_.offload.optimizer != OffloadTarget::none) {
+      fault({"offload.optimizer"}, "host is not in this version (a later one will have it); write none");
+    }
+  }
+
+  Config const& config_;
+  std::set<std::string> unsound_;
+  Findings findings_;
+};
+
+} // namespace
+
+Findings check(Config const& config, std::set<std::string> const& unread) { return Checker(config, unread).run(); }
+
+std::optional<double> validation_fraction(DataConfig const& data) {
+  std::string const& text = data.validation;
+  double value = 0;
+  char const* const end = text.data() + text.size();
+  auto const [stop, error] = std::from_chars(text.data(), end, value);
+  if (stop != end || error == std::errc::invalid_argument) return std::nullopt;
+  // Out of range: 1e400 and 1e-400 are numbers too, but not fractions that anyone means.
+  return error == std::errc{} ? value : HUGE_VAL;
+}
+
+ResolvedBatch resolve_batch(BatchConfig const& batch, std::int64_t ranks) {
+  Config config;
+  config.data.train = "any";
+  config.batch = batch;
+  for (auto const& finding : check(config).faults) {
+    throw InputError(fmt::format("{}: {}", finding.keys.front(), finding.text));
+  }
+  std::int64_t const at_once = batch.micro * ranks;
+  if (!batch.global) {
+    std::int64_t const accumulate = batch.accumulate.value_or(1);
+    return {batch.micro, accumulate, at_once * accumulate};
+  }
+  if (*batch.global % at_once != 0) {
+    throw InputError(fmt::format("batch.global: {} windows can't be shared evenly (batch.micro = {} × {} ranks = {} at "
+                                 "a time); make it a multiple "
+                                 "of {}, or change batch.micro or the number of ranks",
+                                 *batch.global, batch.micro, ranks, at_once, at_once));
+  }
+  return {batch.micro, *batch.global / at_once, *batch.global};
+}
+
+} // namespace kozero

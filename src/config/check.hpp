@@ -1,0 +1,43 @@
+#pragma once
+// Whether a configuration makes sense: every value within its limits, and one key against another. No file is looked
+// at.
+
+#include "config/config.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace kozero {
+
+/// "what is wrong (why); what to do", about keys of the deck.
+struct Finding {
+  std::vector<std::string> keys; // the first is the one to name, if all are equally to blame
+  std::string text;              // to be read after the key
+};
+
+struct Findings {
+  std::vector<Finding> faults;   // the run must not start
+  std::vector<Finding> warnings; // it may, but is probably not what was meant
+};
+
+/// Nothing is found about the keys in `unread`: their values are not the deck's.
+Findings check(Config const& config, std::set<std::string> const& unread = {});
+
+/// The fraction that data.validation is, if it is one; else it names a file.
+std::optional<double> validation_fraction(DataConfig const& data);
+
+/// The batch of an update on so many ranks: global = micro × accumulate × ranks.
+struct ResolvedBatch {
+  std::int64_t micro;
+  std::int64_t accumulate;
+  std::int64_t global;
+  friend bool operator==(ResolvedBatch const&, ResolvedBatch const&) = default;
+};
+
+/// InputError when the ranks can't share batch.global evenly, or the batch is not one that check() accepts.
+ResolvedBatch resolve_batch(BatchConfig const& batch, std::int64_t ranks);
+
+} // namespace kozero

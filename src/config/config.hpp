@@ -1,0 +1,143 @@
+#pragma once
+// Every key of an input deck with its default and unit. Plain structs: what is legal for a key and what it means stands
+// in config/schema, checking one field against another is config/check, reading YAML is io/deck. A section of the deck
+// is one struct; the names are the deck's. A new field needs its line in config/schema.cpp, and nothing else.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace kozero {
+
+struct RunConfig {
+  std::string name = "run";
+  std::string dir = "runs/run";       // everything that the run writes goes here
+  std::int64_t seed = 1337;           // of parameters and data order
+  std::int64_t updates = 100;         // optimizer steps, skipped ones not counted
+  std::optional<double> time_limit_s; // key time_limit: save and leave with exit status 75 after so many seconds
+  friend bool operator==(RunConfig const&, RunConfig const&) = default;
+};
+
+enum class Family { gpt2 };
+
+struct ModelConfig {
+  Family family = Family::gpt2;
+  std::string size;              // gpt2-124m | gpt2-355m | gpt2-774m | gpt2-1.5b, or empty: the keys below
+  std::int64_t layers = 4;       // L
+  std::int64_t heads = 4;        // H
+  std::int64_t width = 128;      // C
+  std::int64_t context = 128;    // T
+  std::int64_t vocabulary = 256; // V
+  bool tied = true;              // the head uses the token embedding
+  friend bool operator==(ModelConfig const&, ModelConfig const&) = default;
+};
+
+enum class DataFormat { automatic, text, uint16, uint32, llmc };
+
+struct DataConfig {
+  std::string train;               // a file
+  std::string validation = "0.05"; // a file, or the fraction of the training file's end that is held out
+  DataFormat format = DataFormat::automatic;
+  friend bool operator==(DataConfig const&, DataConfig const&) = default;
+};
+
+struct BatchConfig {
+  std::int64_t micro = 8;                 // windows of one rank's forward pass
+  std::optional<std::int64_t> accumulate; // micro-batches a rank and update; 1 if `global` does not say otherwise
+  std::optional<std::int64_t> global;     // windows an update, all ranks: instead of `accumulate`
+  friend bool operator==(BatchConfig const&, BatchConfig const&) = default;
+};
+
+struct OptimizerConfig {
+  double lr = 1e-3; // peak learning rate
+  std::array<double, 2> betas = {0.9, 0.95};
+  double eps = 1e-8;
+  double weight_decay = 0.1;        // on matrices
+  std::optional<double> clip = 1.0; // largest gradient norm
+  std::int64_t max_skips = 10;      // updates skipped in a row before the run gives up
+  friend bool operator==(OptimizerConfig const&, OptimizerConfig const&) = default;
+};
+
+enum class ScheduleKind { constant, linear, cosine, wsd };
+
+struct ScheduleConfig {
+  ScheduleKind kind = ScheduleKind::cosine;
+  std::int64_t warmup = 0; // updates from 0 to the peak, linear
+  double min_lr = 0;       // at the end
+  double decay = 0.2;      // wsd: fraction of the updates that the final descent takes
+  friend bool operator==(ScheduleConfig const&, ScheduleConfig const&) = default;
+};
+
+enum class ComputeType { fp32, bf16 };
+enum class GradientType { fp32, compute };
+
+struct PrecisionConfig {
+  ComputeType compute = ComputeType::bf16;
+  GradientType gradients = GradientType::fp32;
+  friend bool operator==(PrecisionConfig const&, PrecisionConfig const&) = default;
+};
+
+struct ZeroConfig {
+  std::int64_t stage = 0; // 0: data parallel, 1: + optimizer state, 2: + gradients, 3: + parameters
+  friend bool operator==(ZeroConfig const&, ZeroConfig const&) = default;
+};
+
+enum class OffloadTarget { none, host };
+
+struct DelayedUpdateConfig {
+  std::int64_t start = 40; // updates before the host's work overlaps the next batch
+  friend bool operator==(DelayedUpdateConfig const&, DelayedUpdateConfig const&) = default;
+};
+
+/// Only `none` in this version; the other keys mean something with `host` alone.
+struct OffloadConfig {
+  OffloadTarget optimizer = OffloadTarget::none;
+  double ratio = 1.0; // fraction of the optimizer state that lives on the host
+  DelayedUpdateConfig delayed_update;
+  friend bool operator==(OffloadConfig const&, OffloadConfig const&) = default;
+};
+
+enum class Recompute { none, unit };
+
+struct ActivationsConfig {
+  Recompute recompute = Recompute::none;
+  friend bool operator==(ActivationsConfig const&, ActivationsConfig const&) = default;
+};
+
+struct MemoryConfig {
+  std::optional<std::int64_t> device_limit_bytes; // key device_limit
+  std::optional<std::int64_t> host_limit_bytes;   // key host_limit
+  friend bool operator==(MemoryConfig const&, MemoryConfig const&) = default;
+};
+
+struct CheckpointConfig {
+  std::int64_t every = 0; // updates; 0: at the end alone
+  std::int64_t keep = 3;  // newest ones that stay
+  friend bool operator==(CheckpointConfig const&, CheckpointConfig const&) = default;
+};
+
+struct EvaluateConfig {
+  std::int64_t every = 0;    // updates; 0: at the end alone
+  std::int64_t batches = 10; // batches of the size of an update's
+  friend bool operator==(EvaluateConfig const&, EvaluateConfig const&) = default;
+};
+
+struct Config {
+  RunConfig run;
+  ModelConfig model;
+  DataConfig data;
+  BatchConfig batch;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  PrecisionConfig precision;
+  ZeroConfig zero;
+  OffloadConfig offload;
+  ActivationsConfig activations;
+  MemoryConfig memory;
+  CheckpointConfig checkpoint;
+  EvaluateConfig evaluate;
+  friend bool operator==(Config const&, Config const&) = default;
+};
+
+} // namespace kozero

@@ -1,0 +1,146 @@
+#include "config/schema.hpp"
+
+#include "config/named_sizes.hpp"
+
+namespace kozero {
+
+namespace {
+
+constexpr double most_int32 = std::numeric_limits<std::int32_t>::max();
+
+constexpr Limits anything{};
+constexpr Limits positive{.low = 0, .without_low = true};
+constexpr Limits at_least_0{.low = 0};
+constexpr Limits at_least_1{.low = 1};
+constexpr Limits fraction{.low = 0, .high = 1};
+constexpr Limits below_1{.low = 0, .high = 1, .without_high = true};
+// Sizes are so limited that counts of parameters fit 64 bits; those of activations are looked at in config/check.
+constexpr Limits size32{.low = 1, .high = most_int32};
+constexpr Limits size20{.low = 1, .high = 1 << 20};
+constexpr Limits size16{.low = 1, .high = 1 << 16};
+constexpr Limits steps{.low = 0, .high = 1e12};
+
+/// Words in the order of the enumerators.
+template <class Enum>
+Choice choice(Enum& field, std::vector<std::string> words, std::vector<std::string> later = {}) {
+  auto const get = [&field, words] { return words.at(static_cast<std::size_t>(field)); };
+  auto const set = [&field, words](std::string const& word) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == word) field = static_cast<Enum>(i);
+    }
+  };
+  return {std::move(words), std::move(later), get, set};
+}
+
+/// The empty string is the word none.
+Choice size_choice(std::string& field) {
+  std::vector<std::string> words = {"none"};
+  for (auto const& size : named_sizes) words.emplace_back(size.name);
+  auto const get = [&field] { return field.empty() ? "none" : field; };
+  auto const set = [&field](std::string const& word) { field = word == "none" ? "" : word; };
+  return {std::move(words), {}, get, set};
+}
+
+} // namespace
+
+std::vector<Section> sections() {
+  return {{"run", "What the run is called, where it writes, how long it goes on."},
+          {"model", "The shape of the model. A key that stands beside `size` wins over it."},
+          {"data", "What is learned, and what it is tested on."},
+          {"batch", "How many windows of `model.context` tokens an update sees: micro × accumulate × ranks."},
+          {"optimizer", "AdamW with decoupled weight decay."},
+          {"schedule", "The learning rate over the updates."},
+          {"precision", "The types of the computation. The optimizer's state is fp32 always."},
+          {"zero", "What the data-parallel ranks share instead of each holding it whole."},
+          {"offload", "Optimizer state and work on the host. Not in this version: only `optimizer: none` is accepted, "
+                      "and the other keys then mean nothing."},
+          {"activations", "What forward keeps for backward."},
+          {"memory", "Budgets. Passing one is an error that says what to change; they hold on CPU builds too."},
+          {"checkpoint", "What a later run can go on from."},
+          {"evaluate", "The loss on data that is not trained on."}};
+}
+
+std::vector<Key> keys_of(Config& c) {
+  using enum Severity;
+  return {
+      {"run.name", &c.run.name, anything, harmless, "what logs and metrics call the run"},
+      {"run.dir", &c.run.dir, anything, harmless, "folder that everything the run writes goes to"},
+      {"run.seed", &c.run.seed, at_least_0, forbidden, "of the first parameters and of the order of the data"},
+      {"run.updates", &c.run.updates, steps, changes_numerics,
+       "optimizer steps of the whole run, skipped ones not counted; the schedule ends there"},
+      {"run.time_limit", &c.run.time_limit_s, positive, harmless,
+       "after so long, save and leave with exit status 75, to be resumed", Measure::seconds},
+
+      {"model.family", choice(c.model.family, {"gpt2"}), anything, forbidden, "architecture"},
+      {"model.size", size_choice(c.model.size), anything, harmless,
+       "a published shape; it sets layers, heads, width, context and vocabulary"},
+      {"model.layers", &c.model.layers, size16, forbidden, "transformer layers (L)"},
+      {"model.heads", &c.model.heads, size20, forbidden, "attention heads (H); they divide the width"},
+      {"model.width", &c.model.width, size20, forbidden, "of the residual stream (C)"},
+      {"model.context", &c.model.context, size32, forbidden, "tokens of a window (T), and positions of the model"},
+      {"model.vocabulary", &c.model.vocabulary, size32, forbidden, "token ids (V): 256 for bytes, 50257 for GPT-2's"},
+      {"model.tied", &c.model.tied, anything, forbidden, "the head uses the token embedding's weights"},
+
+      {"data.train", &c.data.train, anything, changes_numerics, "the training file; it has no default"},
+      {"data.validation", &c.data.validation, anything, changes_numerics,
+       "a file, or the fraction of the training file's end that is held out (0: none); a file whose name is a number "
+       "is written as ./0.5"},
+      {"data.format", choice(c.data.format, {"auto", "text", "uint16", "uint32", "llmc"}), anything, changes_numerics,
+       "text is bytes; uint16 and uint32 are raw token ids (nanoGPT); llmc has a header; auto looks at the file"},
+
+      {"batch.micro", &c.batch.micro, size20, changes_numerics,
+       "windows that one rank sends through the model at once"},
+      {"batch.accumulate", &c.batch.accumulate, size20, changes_numerics,
+       "micro-batches a rank and update; none: 1, or what `global` asks for"},
+      {"batch.global", &c.batch.global, size32, changes_numerics,
+       "windows an update over all ranks, instead of `accumulate`"},
+
+      {"optimizer.lr", &c.optimizer.lr, positive, changes_numerics, "peak learning rate"},
+      {"optimizer.betas", &c.optimizer.betas, below_1, changes_numerics, "decay of the first and the second moment"},
+      {"optimizer.eps", &c.optimizer.eps, positive, changes_numerics, "added to the root of the second moment"},
+      {"optimizer.weight_decay", &c.optimizer.weight_decay, at_least_0, changes_numerics,
+       "on tensors of rank 2 and more: no biases, no norms"},
+      {"optimizer.clip", &c.optimizer.clip, positive, changes_numerics,
+       "largest norm of the whole gradient; none: no clipping"},
+      {"optimizer.max_skips", &c.optimizer.max_skips, at_least_1, harmless,
+       "updates skipped in a row (gradient not finite) before the run stops"},
+
+      {"schedule.kind", choice(c.schedule.kind, {"constant", "linear", "cosine", "wsd"}), anything, changes_numerics,
+       "how the rate falls from `optimizer.lr` to `min_lr`; wsd: constant, then down over the last `decay`"},
+      {"schedule.warmup", &c.schedule.warmup, steps, changes_numerics, "updates of linear rise to the peak"},
+      {"schedule.min_lr", &c.schedule.min_lr, at_least_0, changes_numerics,
+       "learning rate at the end; at most `optimizer.lr`"},
+      {"schedule.decay", &c.schedule.decay, fraction, changes_numerics,
+       "wsd: fraction of the updates that the last descent takes"},
+
+      {"precision.compute", choice(c.precision.compute, {"fp32", "bf16"}, {"fp16"}), anything, changes_numerics,
+       "parameters, activations and matrix products"},
+      {"precision.gradients", choice(c.precision.gradients, {"fp32", "compute"}), anything, changes_numerics,
+       "gradient sums; compute: the type of `compute`, in this version where that is fp32"},
+
+      {"zero.stage", &c.zero.stage, Limits{.low = 0, .high = 3}, changes_numerics,
+       "0: nothing is shared; 1: optimizer state; 2: and gradients; 3: and parameters"},
+
+      {"offload.optimizer", choice(c.offload.optimizer, {"none", "host"}), anything, changes_numerics,
+       "where master weights and moments live and are updated; host: not in this version"},
+      {"offload.ratio", &c.offload.ratio, fraction, changes_numerics, "fraction of that state on the host"},
+      {"offload.delayed_update.start", &c.offload.delayed_update.start, at_least_0, changes_numerics,
+       "update from which the host's work overlaps the next batch"},
+
+      {"activations.recompute", choice(c.activations.recompute, {"none", "unit"}), anything, harmless,
+       "unit: backward computes each layer's forward again instead of keeping it; same bits, less memory"},
+
+      {"memory.device_limit", &c.memory.device_limit_bytes, positive, harmless, "most bytes a rank on the device",
+       Measure::bytes},
+      {"memory.host_limit", &c.memory.host_limit_bytes, positive, harmless, "most bytes a rank on the host",
+       Measure::bytes},
+
+      {"checkpoint.every", &c.checkpoint.every, at_least_0, harmless, "updates between two; 0: at the end alone"},
+      {"checkpoint.keep", &c.checkpoint.keep, at_least_1, harmless, "newest ones that stay"},
+
+      {"evaluate.every", &c.evaluate.every, at_least_0, harmless, "updates between two; 0: at the end alone"},
+      {"evaluate.batches", &c.evaluate.batches, size32, harmless, "batches of the size of an update's"},
+  };
+}
+
+} // namespace kozero

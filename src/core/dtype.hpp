@@ -1,0 +1,43 @@
+#pragma once
+#include "core/error.hpp"
+#include "core/half.hpp"
+
+#include <cstdint>
+
+namespace kozero {
+
+/// The element type of an untyped span, as communicators and checkpoints see it.
+enum class DType { f32, bf16, f64, i64, i32, u8 };
+
+constexpr std::int64_t size_of(DType type) {
+  switch (type) {
+  case DType::f64:
+  case DType::i64: return 8;
+  case DType::f32:
+  case DType::i32: return 4;
+  case DType::bf16: return 2;
+  case DType::u8: return 1;
+  }
+  return 0;
+}
+
+constexpr char const* name_of(DType type) {
+  switch (type) {
+  case DType::f64: return "f64";
+  case DType::i64: return "i64";
+  case DType::f32: return "f32";
+  case DType::i32: return "i32";
+  case DType::bf16: return "bf16";
+  case DType::u8: return "u8";
+  }
+  return "?";
+}
+
+template <class T> inline constexpr DType dtype_of = DType::u8;
+template <> inline constexpr DType dtype_of<float> = DType::f32;
+template <> inline constexpr DType dtype_of<bf16> = DType::bf16;
+template <> inline constexpr DType dtype_of<double> = DType::f64;
+template <> inline constexpr DType dtype_of<std::int64_t> = DType::i64;
+template <> inline constexpr DType dtype_of<std::int32_t> = DType::i32;
+
+} // namespace kozero

@@ -1,0 +1,77 @@
+#pragma once
+// The one header that knows which Kokkos this is and which backends it has. Kokkos 3.4 to 5.x.
+
+#include <Kokkos_Core.hpp>
+#if KOKKOS_VERSION < 30700
+#include <Kokkos_MathematicalFunctions.hpp>
+#endif
+
+#include <cstdint>
+#include <string>
+
+namespace kozero {
+
+/// Where the model computes.
+using DeviceExec = Kokkos::DefaultExecutionSpace;
+using DeviceMemory = DeviceExec::memory_space;
+/// Where offloaded state lives and is updated.
+using HostExec = Kokkos::DefaultHostExecutionSpace;
+using HostMemory = Kokkos::HostSpace;
+/// Host memory that the device copies from and to at full speed.
+#if defined(KOKKOS_ENABLE_CUDA)
+using PinnedMemory = Kokkos::CudaHostPinnedSpace;
+#elif defined(KOKKOS_ENABLE_HIP) && KOKKOS_VERSION >= 40000
+using PinnedMemory = Kokkos::HIPHostPinnedSpace;
+#else
+using PinnedMemory = Kokkos::HostSpace;
+#endif
+
+/// True on CPU builds: host code may touch device memory. Device and Host stay two spaces in the ledger all the same.
+inline constexpr bool host_reaches_device = Kokkos::SpaceAccessibility<HostExec, DeviceMemory>::accessible;
+
+// 1 where the device is an accelerator of its own, 0 where Kokkos' default backend runs on the host.
+#if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || defined(KOKKOS_ENABLE_SYCL)
+#define KOZERO_HAS_ACCELERATOR 1
+#else
+#define KOZERO_HAS_ACCELERATOR 0
+#endif
+
+// KOZERO_ON_HOST is 1 in code compiled for the host and 0 in a kernel compiled for an accelerator.
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__) || defined(__SYCL_DEVICE_ONLY__)
+#define KOZERO_ON_HOST 0
+#else
+#define KOZERO_ON_HOST 1
+#endif
+
+// A host function marked so is also compiled for AVX-512 and the loader picks the version that the processor can run.
+// Plain functions only; core/host_simd.hpp does the same for lambdas and templates.
+// Sanitizers and nvcc do not get on with the loader's hook; other architectures have no need of it.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && \
+    !defined(__NVCC__) && !defined(KOZERO_SANITIZED) && !defined(__AVX512F__)
+#define KOZERO_HOST_SIMD __attribute__((target_clones("arch=skylake-avx512", "default")))
+#else
+#define KOZERO_HOST_SIMD
+#endif
+
+namespace math {
+#if KOKKOS_VERSION >= 30700
+using Kokkos::exp;
+using Kokkos::fma;
+using Kokkos::log;
+using Kokkos::sqrt;
+#else
+using Kokkos::Experimental::exp;
+using Kokkos::Experimental::log;
+using Kokkos::Experimental::sqrt;
+KOKKOS_FORCEINLINE_FUNCTION float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+KOKKOS_FORCEINLINE_FUNCTION double fma(double a, double b, double c) { return ::fma(a, b, c); }
+#endif
+} // namespace math
+
+/// "3.4.1"
+inline std::string kokkos_version() {
+  return std::to_string(KOKKOS_VERSION / 10000) + "." + std::to_string(KOKKOS_VERSION / 100 % 100) + "." +
+         std::to_string(KOKKOS_VERSION % 100);
+}
+
+} // namespace kozero

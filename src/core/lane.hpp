@@ -1,0 +1,23 @@
+#pragma once
+#include "core/kokkos.hpp"
+
+namespace kozero {
+
+/// An execution-space instance with its order of work: a stream on a GPU, plain program order on a CPU.
+/// Work given to one lane runs in the order it was given. Only staging, logging and saving fence.
+template <class Exec>
+class BasicLane {
+public:
+  BasicLane() = default;
+  explicit BasicLane(Exec exec) : exec_(std::move(exec)) {}
+  Exec const& exec() const { return exec_; }
+  void fence() const { exec_.fence(); }
+
+private:
+  Exec exec_;
+};
+
+using Lane = BasicLane<DeviceExec>;
+using HostLane = BasicLane<HostExec>;
+
+} // namespace kozero

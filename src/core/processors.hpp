@@ -1,0 +1,18 @@
+#pragma once
+#include <bitset>
+#include <span>
+
+namespace kozero {
+
+/// A set of processors (hardware threads) of one host, by the number that the system gives them.
+using ProcessorMask = std::bitset<1024>;
+
+/// Those that this process may run on.
+ProcessorMask allowed_processors();
+
+/// How many threads rank `me` of a host should run, given the masks of all its ranks: every processor is divided among
+/// the ranks that may run on it. So ranks that the launcher bound apart keep all of theirs, unbound ones share the
+/// host, and ranks bound to a socket share the socket. At least 1.
+int thread_share(std::span<ProcessorMask const> masks, int me);
+
+} // namespace kozero

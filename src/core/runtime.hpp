@@ -1,0 +1,31 @@
+#pragma once
+
+namespace kozero {
+
+/// MPI, then Kokkos, up; in reverse order down. Lives in main's outermost scope; every View dies before it.
+///
+/// Without OMP_NUM_THREADS the processors that the ranks of a host may use are divided among them (thread_share).
+///
+/// Finalising MPI waits for all ranks, so while an exception unwinds the destructor leaves everything up; whoever
+/// catches it prints the cause and calls abort().
+class Runtime {
+public:
+  Runtime(int& argc, char**& argv);
+  ~Runtime();
+  Runtime(Runtime const&) = delete;
+  Runtime& operator=(Runtime const&) = delete;
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+  int ranks_on_host() const { return ranks_on_host_; }
+
+  /// Ends all ranks at once: none waits for this one. Does not return.
+  [[noreturn]] static void abort(int exit_code);
+
+private:
+  int rank_ = 0;
+  int ranks_ = 1;
+  int ranks_on_host_ = 1;
+};
+
+} // namespace kozero

@@ -1,0 +1,41 @@
+#include "layout/block_layout.hpp"
+
+#include <numeric>
+#include <stdexcept>
+
+namespace kozero {
+
+std::int64_t TensorSpec::size() const {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+BlockLayout::BlockLayout(std::string name, std::vector<TensorSpec> specs, int first_number) : name_(std::move(name)) {
+  tensors_.reserve(specs.size());
+  for (auto& spec : specs) tensors_.push_back({std::move(spec), first_number++, 0});
+  auto const place = [this](bool decays) {
+    for (auto& tensor : tensors_) {
+      if (tensor.spec.decays() != decays) continue;
+      tensor.offset = size_;
+      size_ += tensor.spec.size();
+    }
+  };
+  place(true);
+  decay_end_ = size_;
+  place(false);
+}
+
+PlacedTensor const& BlockLayout::tensor_at(std::int64_t element) const {
+  for (auto const& tensor : tensors_) {
+    Interval const interval = tensor.interval();
+    if (interval.begin <= element && element < interval.end) return tensor;
+  }
+  throw std::out_of_range("element outside of block " + name_);
+}
+
+std::int64_t parameter_count(ModelLayout const& layout) {
+  std::int64_t count = 0;
+  for (auto const& block : layout) count += block.size();
+  return count;
+}
+
+} // namespace kozero

@@ -1,0 +1,64 @@
+#pragma once
+#include "layout/partition.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kozero {
+
+/// How a tensor starts.
+struct TensorInit {
+  enum class Kind { zero, one, normal } kind = Kind::zero;
+  double deviation = 0; // of the normal distribution; its mean is 0
+};
+
+/// One parameter tensor of a model.
+struct TensorSpec {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  TensorInit init;
+
+  std::int64_t size() const;
+  /// Weight decay acts on matrices, not on norms and biases.
+  bool decays() const { return shape.size() >= 2; }
+};
+
+/// A tensor in its place in a block.
+struct PlacedTensor {
+  TensorSpec spec;
+  int number = 0;          // in model order; keys the random numbers
+  std::int64_t offset = 0; // in the block
+  Interval interval() const { return {offset, offset + spec.size()}; }
+};
+
+/// The flat parameter array of one unit: decayed tensors first, then the others, each in model order, no gaps.
+///
+///     BlockLayout block("h.0", specs, 12);
+///     block.tensors()[i].offset;     // in model order
+///     block.decay_end();             // elements before it decay
+class BlockLayout {
+public:
+  BlockLayout(std::string name, std::vector<TensorSpec> specs, int first_number);
+
+  std::string const& name() const { return name_; }
+  std::vector<PlacedTensor> const& tensors() const { return tensors_; }
+  std::int64_t size() const { return size_; }
+  std::int64_t decay_end() const { return decay_end_; }
+  /// The tensor of that element of the block, which must be in [0, size()).
+  PlacedTensor const& tensor_at(std::int64_t element) const;
+
+private:
+  std::string name_;
+  std::vector<PlacedTensor> tensors_;
+  std::int64_t size_ = 0;
+  std::int64_t decay_end_ = 0;
+};
+
+/// All blocks of a model, in unit order: block u belongs to unit u.
+using ModelLayout = std::vector<BlockLayout>;
+
+/// Psi: the number of parameters.
+std::int64_t parameter_count(ModelLayout const& layout);
+
+} // namespace kozero

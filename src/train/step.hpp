@@ -1,0 +1,26 @@
+#pragma once
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+#include "model/model.hpp"
+#include "train/micro_batches.hpp"
+#include "zero/engine.hpp"
+
+namespace kozero {
+
+/// What one batch did.
+struct StepReport {
+  double loss = 0; // mean over all valid targets of the batch, on all ranks
+  UpdateReport update;
+};
+
+/// One batch: forward and backward of every micro-batch of `feed`, then one optimizer step. Collective.
+/// `valid` is the number of valid targets of the batch over all ranks; `t` as in Engine::update.
+template <class T>
+StepReport train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed, std::int64_t valid,
+                      OptimizerConfig const& optimizer, double lr, std::int64_t t, Communicator& comm);
+
+/// Σ losses of this rank's micro-batches of one batch; no gradients. Collective.
+template <class T>
+double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed);
+
+} // namespace kozero

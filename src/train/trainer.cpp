@@ -1,0 +1,212 @@
+#include "train/trainer.hpp"
+
+#include "core/log.hpp"
+#include "optim/schedule.hpp"
+#include "train/version.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace kozero {
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+} // namespace
+
+template <class T>
+Trainer<T>::Trainer(RunInput const& input, Communicator& comm, Ledger& ledger)
+    : input_(input), config_(input_.config), comm_(comm),
+      model_(config_.model, input_.batch.micro, config_.activations.recompute, Purpose::train, ledger),
+      engine_(Plan(config_.zero, comm.rank(), comm.size()), model_layout(config_.model), model_uses(config_.model),
+              comm, ledger),
+      feed_(input_.corpus, config_.run.seed, input_.batch, config_.model.context, comm.rank(),
+            config_.model.vocabulary, ledger),
+      stop_(config_.run.time_limit_s), progress_(comm.rank() == 0) {
+  if (input_.resume) {
+    restore(*input_.resume);
+  } else {
+    engine_.initialise(config_.run.seed);
+  }
+  if (comm.rank() == 0) metrics_.emplace(open_metrics());
+}
+
+template <class T>
+void Trainer<T>::restore(std::filesystem::path const& checkpoint) {
+  CheckpointReader const reader(checkpoint);
+  CheckpointInfo const& info = reader.info();
+  for (auto const& entry : engine_.state()) reader.read(entry);
+  engine_.publish_master(lane_);
+  std::string const hash = engine_.state_hash(lane_);
+  KOZERO_REQUIRE(hash == info.state_hash,
+                 "checkpoint '{}' reads as state {} but says {} (its files do not belong together, or were changed); "
+                 "resume from another one",
+                 checkpoint.string(), hash, info.state_hash);
+  counters_ = info.counters;
+  saved_at_ = counters_.batches_seen;
+}
+
+template <class T>
+MetricsFile Trainer<T>::open_metrics() const {
+  std::string const path = (input_.folder / "metrics.jsonl").string();
+  return input_.resume ? MetricsFile::resume(path, counters_.batches_seen) : MetricsFile::create(path);
+}
+
+template <class T>
+RunEnd Trainer<T>::run() {
+  while (counters_.updates_applied < config_.run.updates) {
+    if (!one_batch()) return finish(RunEnd::stopped_early);
+    if (due(config_.evaluate.every)) run_evaluation();
+    if (due(config_.checkpoint.every)) save();
+  }
+  return finish(RunEnd::done);
+}
+
+/// Whether something that happens every so many updates is due after this batch.
+template <class T>
+bool Trainer<T>::due(std::int64_t every) const {
+  return every > 0 && skips_in_row_ == 0 && counters_.updates_applied % every == 0;
+}
+
+/// False when the ranks agree to stop instead.
+template <class T>
+bool Trainer<T>::one_batch() {
+  auto const start = std::chrono::steady_clock::now();
+  std::array<std::int64_t, 2> agreed = {feed_.load_training(counters_.batches_seen), stop_.wanted() ? 1 : 0};
+  comm_.sum(std::span<std::int64_t>(agreed));
+  auto const [valid, stops] = agreed;
+  if (stops > 0) return false;
+
+  double const lr = learning_rate(config_.optimizer, config_.schedule, config_.run.updates, counters_.updates_applied);
+  StepReport const step = train_step(lane_, model_, engine_, feed_, valid, config_.optimizer, lr,
+                                     counters_.updates_applied + 1, comm_);
+  ++batches_here_;
+  ++counters_.batches_seen;
+  ++(step.update.applied ? counters_.updates_applied : counters_.updates_skipped);
+  skips_in_row_ = step.update.applied ? 0 : skips_in_row_ + 1;
+  loss_ = step.loss;
+  record(step, lr, seconds_since(start));
+  if (skips_in_row_ >= config_.optimizer.max_skips) give_up_after_skips(step.update.bad_tensor);
+  return true;
+}
+
+template <class T>
+void Trainer<T>::record(StepReport const& step, double lr, double seconds) {
+  if (comm_.rank() != 0) return;
+  double const tokens = static_cast<double>(input_.batch.global() * config_.model.context);
+  metrics_->update({.batch = counters_.batches_seen,
+                    .updates_applied = counters_.updates_applied,
+                    .updates_skipped = counters_.updates_skipped,
+                    .loss = step.loss,
+                    .norm = step.update.norm,
+                    .clip = step.update.clip,
+                    .lr = lr,
+                    .tokens_per_s = tokens / seconds,
+                    .seconds = seconds});
+  if (!step.update.applied) {
+    progress_.clear();
+    log::warn("batch {}: update skipped (gradient norm is {}; the first bad tensor is {}); parameters and moments are "
+              "as before",
+              counters_.batches_seen, step.update.norm, step.update.bad_tensor);
+  }
+  double const mean_seconds = seconds_since(start_) / static_cast<double>(batches_here_);
+  progress_.show({.update = counters_.updates_applied,
+                  .updates = config_.run.updates,
+                  .loss = step.loss,
+                  .lr = lr,
+                  .norm = step.update.norm,
+                  .tokens_per_s = tokens / seconds,
+                  .seconds_left = mean_seconds * static_cast<double>(config_.run.updates - counters_.updates_applied)});
+}
+
+template <class T>
+void Trainer<T>::give_up_after_skips(std::string const& tensor) const {
+  throw Error(fmt::format("{} updates were skipped in a row (the gradient is not finite, first in {}); lower "
+                          "optimizer.lr or look at the data of batch {}, then resume from the last checkpoint",
+                          skips_in_row_, tensor, counters_.batches_seen));
+}
+
+template <class T>
+double Trainer<T>::mean_validation_loss(std::int64_t batches) {
+  double loss = 0;
+  std::int64_t valid = 0;
+  for (std::int64_t b = 0; b < batches; ++b) {
+    valid += feed_.load_evaluation(b);
+    loss += evaluate_batch(lane_, model_, engine_, feed_);
+  }
+  comm_.sum(std::span(&loss, 1));
+  comm_.sum(std::span(&valid, 1));
+  return loss / static_cast<double>(std::max<std::int64_t>(valid, 1));
+}
+
+template <class T>
+void Trainer<T>::run_evaluation() {
+  if (input_.corpus.validation.windows == 0 || evaluated_at_ == counters_.batches_seen) return;
+  std::int64_t const batches =
+      evaluation_batches(input_.corpus.validation.windows, input_.batch, config_.evaluate.batches);
+  val_loss_ = mean_validation_loss(batches);
+  evaluated_at_ = counters_.batches_seen;
+  if (comm_.rank() != 0) return;
+  metrics_->evaluation({counters_.batches_seen, counters_.updates_applied, *val_loss_});
+  progress_.clear();
+  log::info("update {:>6}/{}   loss {:.4f}   held-out loss {:.4f}   {} elapsed", counters_.updates_applied,
+            config_.run.updates, loss_.value_or(0), *val_loss_, format_duration(seconds_since(start_)));
+}
+
+template <class T>
+void Trainer<T>::save() {
+  if (saved_at_ == counters_.batches_seen) return;
+  CheckpointInfo const info{.counters = counters_,
+                            .deck = input_.resolved_deck,
+                            .ranks = comm_.size(),
+                            .global_batch = input_.batch.global(),
+                            .state_hash = engine_.state_hash(lane_),
+                            .version = version()};
+  auto const state = engine_.state();
+  auto const path = save_checkpoint(input_.folder, info, state, config_.checkpoint.keep, comm_);
+  saved_at_ = counters_.batches_seen;
+  progress_.clear();
+  log::info("saved {}", path.string());
+}
+
+template <class T>
+RunEnd Trainer<T>::finish(RunEnd end) {
+  if (end == RunEnd::done) run_evaluation();
+  save();
+  std::string const hash = engine_.state_hash(lane_);
+  bool const done = end == RunEnd::done;
+  if (comm_.rank() != 0) return end;
+  metrics_->end({.updates_applied = counters_.updates_applied,
+                 .updates_skipped = counters_.updates_skipped,
+                 .batches_seen = counters_.batches_seen,
+                 .loss = loss_,
+                 .val_loss = val_loss_,
+                 .state_hash = hash,
+                 .seconds = seconds_since(start_),
+                 .reason = done ? "done" : stop_.reason()});
+  progress_.clear();
+  if (done) {
+    log::info("done: {} updates in {}, state {}", counters_.updates_applied, format_duration(seconds_since(start_)),
+              hash);
+  } else {
+    log::warn("stopped by the {} at update {} of {}, state {}; go on with --resume", stop_.reason(),
+              counters_.updates_applied, config_.run.updates, hash);
+  }
+  return end;
+}
+
+template class Trainer<float>;
+template class Trainer<bf16>;
+
+RunEnd train(RunInput const& input, Communicator& comm, Ledger& ledger) {
+  switch (input.config.precision.compute) {
+  case ComputeType::fp32: return Trainer<float>(input, comm, ledger).run();
+  case ComputeType::bf16: return Trainer<bf16>(input, comm, ledger).run();
+  }
+  throw Error("precision.compute has no such type");
+}
+
+} // namespace kozero

@@ -1,0 +1,77 @@
+#pragma once
+#include "comm/communicator.hpp"
+#include "config/config.hpp"
+#include "core/ledger.hpp"
+#include "io/checkpoint.hpp"
+#include "io/corpus.hpp"
+#include "io/metrics.hpp"
+#include "model/model.hpp"
+#include "train/batch_feed.hpp"
+#include "train/progress.hpp"
+#include "train/step.hpp"
+#include "train/stop.hpp"
+#include "zero/engine.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace kozero {
+
+/// All that a run is made of, beside its ranks.
+struct RunInput {
+  Config config;
+  std::string resolved_deck;       // YAML, kept in every checkpoint
+  Corpus corpus;
+  BatchShape batch;
+  std::filesystem::path folder;    // of the run, absolute
+  std::optional<std::filesystem::path> resume; // a checkpoint to go on from
+};
+
+enum class RunEnd { done, stopped_early };
+
+/// Trains, evaluates, logs and saves until the run's last update, a signal or its time limit. Collective.
+/// T is the compute type.
+template <class T>
+class Trainer {
+public:
+  Trainer(RunInput const& input, Communicator& comm, Ledger& ledger);
+  RunEnd run();
+
+private:
+
+  void restore(std::filesystem::path const& checkpoint);
+  MetricsFile open_metrics() const;
+  bool one_batch();
+  void record(StepReport const& step, double lr, double seconds);
+  void give_up_after_skips(std::string const& tensor) const;
+  void run_evaluation();
+  double mean_validation_loss(std::int64_t batches);
+  void save();
+  RunEnd finish(RunEnd end);
+  bool due(std::int64_t every) const;
+
+  RunInput input_;
+  Config const& config_;
+  Communicator& comm_;
+  Lane lane_;
+  Model<T> model_;
+  Engine<T> engine_;
+  BatchFeed feed_;
+  StopRequest stop_;
+  Counters counters_;
+  std::optional<MetricsFile> metrics_; // rank 0's
+  Progress progress_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::int64_t batches_here_ = 0; // since this process started
+  std::int64_t skips_in_row_ = 0;
+  std::int64_t evaluated_at_ = -1; // batches_seen of the last evaluation
+  std::int64_t saved_at_ = -1;     // and of the last checkpoint
+  std::optional<double> loss_, val_loss_;
+};
+
+/// Runs the trainer of the deck's compute type.
+RunEnd train(RunInput const& input, Communicator& comm, Ledger& ledger);
+
+} // namespace kozero

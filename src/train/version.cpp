@@ -1,0 +1,7 @@
+#include "train/version.hpp"
+
+namespace kozero {
+
+std::string version() { return KOZERO_VERSION; }
+
+} // namespace kozero

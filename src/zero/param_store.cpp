@@ -1,0 +1,154 @@
+#include "zero/param_store.hpp"
+
+#include <algorithm>
+
+namespace kozero {
+
+namespace {
+
+template <class T>
+Span span_of(DeviceBuffer<T> const& buffer, Partition const& partition) {
+  return {buffer.data(), partition.size(), dtype_of<T>, Space::device};
+}
+
+template <class T>
+class ResidentParams final : public ParamStore<T> {
+public:
+  ResidentParams(Plan const& plan, ModelLayout const& layout, Communicator& comm, Ledger& ledger)
+      : plan_(plan), comm_(comm) {
+    for (auto const& block : layout) {
+      partitions_.push_back(plan.partition(block.size()));
+      blocks_.emplace_back(ledger, Category::parameters, block.name(), partitions_.back().capacity());
+    }
+  }
+
+  void begin(std::vector<Visit> const&) override {}
+  void fetch(Lane const&) override {}
+  Vec<T const> block(int number) const override {
+    return make_vec<T const>(blocks_[number].data(), partitions_[number].size());
+  }
+  T* updated(int number) override { return blocks_[number].data() + plan_.updated(partitions_[number]).begin; }
+
+  void publish(Lane const& lane) override {
+    if (plan_.optimizer() == Plan::Keep::whole) return;
+    std::vector<Pending> pending;
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      pending.push_back(comm_.all_gather(lane, span_of(blocks_[b], partitions_[b]), partitions_[b], Traffic::parameters));
+    }
+    for (auto& gather : pending) gather.wait(lane);
+  }
+
+private:
+  Plan plan_;
+  Communicator& comm_;
+  std::vector<Partition> partitions_;
+  std::vector<DeviceBuffer<T>> blocks_;
+};
+
+/// Units are visited in order, forth and back, so a unit's neighbours have the other parity: blocks of even units
+/// share one slot, blocks of odd units the other, and the slot of the next visit is always free. A block that a second
+/// unit reads too (a tied embedding) has a slot of its own. What a slot still holds is not gathered again within a
+/// micro-batch: the last layer, the head and a shared block cross the turn from forward to backward.
+template <class T>
+class GatheredParams final : public ParamStore<T> {
+public:
+  GatheredParams(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm,
+                 Ledger& ledger)
+      : plan_(plan), uses_(uses), comm_(comm) {
+    slot_of_block_.resize(layout.size());
+    std::vector<std::int64_t> slot_capacity(2, 0);
+    for (std::size_t b = 0; b < layout.size(); ++b) {
+      partitions_.push_back(plan.partition(layout[b].size()));
+      shards_.emplace_back(ledger, Category::parameters, layout[b].name(), partitions_[b].shard_capacity());
+      slot_of_block_[b] = static_cast<int>(b % 2);
+      if (is_shared(uses, static_cast<int>(b))) {
+        slot_of_block_[b] = static_cast<int>(slot_capacity.size());
+        slot_capacity.push_back(0);
+      }
+      auto& capacity = slot_capacity[slot_of_block_[b]];
+      capacity = std::max(capacity, partitions_[b].capacity());
+    }
+    for (std::size_t s = 0; s < slot_capacity.size(); ++s) {
+      slots_.emplace_back();
+      slots_.back().memory = DeviceBuffer<T>(ledger, Category::ring, fmt::format("ring slot {}", s), slot_capacity[s],
+                                             DeviceBuffer<T>::Init::none);
+    }
+  }
+
+  void begin(std::vector<Visit> const& visits) override {
+    visits_ = visits;
+    next_ = 0;
+    for (auto& slot : slots_) slot.block = -1;
+  }
+
+  void fetch(Lane const& lane) override {
+    KOZERO_ASSERT(next_ < visits_.size());
+    for (int const block : blocks_read(next_)) {
+      start(lane, block);
+      slots_[slot_of_block_[block]].pending.wait(lane);
+    }
+    ++next_;
+    if (next_ < visits_.size()) {
+      for (int const block : blocks_read(next_)) start(lane, block);
+    }
+  }
+
+  Vec<T const> block(int number) const override {
+    Slot const& slot = slots_[slot_of_block_[number]];
+    KOZERO_ASSERT(slot.block == number);
+    return make_vec<T const>(slot.memory.data(), partitions_[number].size());
+  }
+  T* updated(int number) override { return shards_[number].data(); }
+  void publish(Lane const&) override {}
+
+private:
+  struct Slot {
+    DeviceBuffer<T> memory;
+    int block = -1; // whose elements it holds, or will when `pending` is done
+    Pending pending;
+  };
+
+  std::vector<int> const& blocks_read(std::size_t visit) const {
+    UnitUses const& uses = uses_[visits_[visit].unit];
+    return visits_[visit].phase == Phase::forward ? uses.forward : uses.backward;
+  }
+
+  void start(Lane const& lane, int block) {
+    Slot& slot = slots_[slot_of_block_[block]];
+    if (slot.block == block) return;
+    slot.block = block;
+    Partition const& partition = partitions_[block];
+    Interval const own = partition.shard(plan_.rank());
+    Kokkos::deep_copy(lane.exec(), make_vec(slot.memory.data() + own.begin, own.size()),
+                      make_vec<T const>(shards_[block].data(), own.size()));
+    slot.pending = comm_.all_gather(lane, span_of(slot.memory, partition), partition, Traffic::parameters);
+  }
+
+  Plan plan_;
+  std::vector<UnitUses> uses_;
+  Communicator& comm_;
+  std::vector<Partition> partitions_;
+  std::vector<DeviceBuffer<T>> shards_;
+  std::vector<int> slot_of_block_;
+  std::vector<Slot> slots_;
+  std::vector<Visit> visits_;
+  std::size_t next_ = 0;
+};
+
+} // namespace
+
+template <class T>
+std::unique_ptr<ParamStore<T>> make_param_store(Plan const& plan, ModelLayout const& layout,
+                                                std::vector<UnitUses> const& uses, Communicator& comm, Ledger& ledger) {
+  if (plan.parameters() == Plan::Keep::whole) {
+    return std::make_unique<ResidentParams<T>>(plan, layout, comm, ledger);
+  }
+  return std::make_unique<GatheredParams<T>>(plan, layout, uses, comm, ledger);
+}
+
+template std::unique_ptr<ParamStore<float>> make_param_store(Plan const&, ModelLayout const&,
+                                                             std::vector<UnitUses> const&, Communicator&, Ledger&);
+template std::unique_ptr<ParamStore<bf16>> make_param_store(Plan const&, ModelLayout const&,
+                                                            std::vector<UnitUses> const&, Communicator&, Ledger&);
+
+} // namespace kozero

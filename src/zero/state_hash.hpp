@@ -1,0 +1,14 @@
+#pragma once
+#include "comm/communicator.hpp"
+#include "zero/optimizer_state.hpp"
+
+#include <string>
+
+namespace kozero {
+
+/// XXH3-128, as 32 hexadecimal digits, over all tensors in model order: of each its master, m and v, unpadded, as
+/// little-endian fp32. It does not depend on how the state is sharded. Collective; every rank gets it.
+std::string hash_state(Lane const& lane, Plan const& plan, ModelLayout const& layout, OptimizerState const& state,
+                       Communicator& comm, Ledger& ledger);
+
+} // namespace kozero

@@ -1,0 +1,102 @@
+#pragma once
+// Numbers that every rank can compute for every other one, and their sums by a tree written down independently of
+// comm/tree_sum.
+#include "comm/communicator.hpp"
+#include "core/rng.hpp"
+#include "support/catch.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+namespace kozero::test {
+
+/// What `rank` adds to element i. Magnitudes differ so much that any other order of a sum gives other bits.
+template <class T>
+T addend(std::uint32_t stream, int rank, std::int64_t i) {
+  RngKey const key{1234, RngPurpose::generate, stream, static_cast<std::uint32_t>(rank)};
+  auto const index = static_cast<std::uint64_t>(i);
+  Philox4 const bits = random_bits(key, index);
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(bits[3] % 2'000'001) - T{1'000'000};
+  else
+    return static_cast<T>(std::ldexp(random_uniform(key, index) - 0.5, static_cast<int>(bits[3] % 16)));
+}
+
+/// Level by level: neighbours in pairs, the last one carried up.
+template <class T>
+T sum_over_ranks(std::uint32_t stream, int ranks, std::int64_t i) {
+  using Sum = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
+  std::vector<Sum> level;
+  for (int r = 0; r < ranks; ++r) level.push_back(static_cast<Sum>(addend<T>(stream, r, i)));
+  while (level.size() > 1) {
+    std::vector<Sum> next;
+    for (std::size_t r = 0; r < level.size(); r += 2) {
+      next.push_back(r + 1 < level.size() ? level[r] + level[r + 1] : level[r]);
+    }
+    level = next;
+  }
+  return static_cast<T>(level.front());
+}
+
+template <class T>
+bool same_bits(T const& a, T const& b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+/// An array between guards that no collective may touch.
+template <class T>
+class GuardedArray {
+public:
+  explicit GuardedArray(std::int64_t size) : size_(size), memory_(static_cast<std::size_t>(size + 2 * guard), edge()) {}
+  T& operator[](std::int64_t i) { return memory_[static_cast<std::size_t>(i + guard)]; }
+  std::int64_t size() const { return size_; }
+  Span span(Space space = Space::device) { return {memory_.data() + guard, size_, dtype_of<T>, space}; }
+  bool guards_intact() {
+    for (std::int64_t i = 0; i < guard; ++i) {
+      if (!same_bits((*this)[-1 - i], edge()) || !same_bits((*this)[size_ + i], edge())) return false;
+    }
+    return true;
+  }
+
+private:
+  static constexpr std::int64_t guard = 16;
+  static T edge() { return static_cast<T>(77); }
+  std::int64_t size_;
+  std::vector<T> memory_;
+};
+
+/// Fills it with this rank's addends.
+template <class T>
+void fill_addends(GuardedArray<T>& array, std::uint32_t stream, int rank) {
+  for (std::int64_t i = 0; i < array.size(); ++i) array[i] = addend<T>(stream, rank, i);
+}
+
+/// Fills the own shard with what other ranks expect there, and the rest with something else.
+template <class T>
+void fill_shard(GuardedArray<T>& array, std::uint32_t stream, Interval shard) {
+  for (std::int64_t i = 0; i < array.size(); ++i) {
+    array[i] = shard.begin <= i && i < shard.end ? addend<T>(stream, 0, i) : static_cast<T>(-3);
+  }
+}
+
+template <class T>
+void require_gathered(GuardedArray<T>& array, std::uint32_t stream) {
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < array.size(); ++i) wrong += !same_bits(array[i], addend<T>(stream, 0, i));
+  REQUIRE(wrong == 0);
+  REQUIRE(array.guards_intact());
+}
+
+template <class T>
+void require_summed(GuardedArray<T>& array, std::uint32_t stream, int ranks, Interval interval) {
+  std::int64_t wrong = 0;
+  for (std::int64_t i = interval.begin; i < interval.end; ++i) {
+    wrong += !same_bits(array[i], sum_over_ranks<T>(stream, ranks, i));
+  }
+  REQUIRE(wrong == 0);
+  REQUIRE(array.guards_intact());
+}
+
+} // namespace kozero::test

@@ -1,0 +1,136 @@
+// One key against another.
+#include "config/check.hpp"
+#include "core/error.hpp"
+#include "support/catch.hpp"
+
+#include <algorithm>
+#include <functional>
+
+using namespace kozero;
+
+namespace {
+
+Config good() {
+  Config config;
+  config.data.train = "corpus.txt";
+  return config;
+}
+
+/// The keys that findings name first.
+std::vector<std::string> keys(std::vector<Finding> const& findings) {
+  std::vector<std::string> names;
+  for (auto const& finding : findings) names.push_back(finding.keys.front());
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("the defaults and a training file are a sound configuration", "[check]") {
+  CHECK(check(good()).faults.empty());
+  CHECK(check(good()).warnings.empty());
+}
+
+TEST_CASE("each fault names its key and says what to do", "[check]") {
+  struct Row {
+    char const* key;
+    std::function<void(Config&)> spoil;
+  };
+  std::vector<Row> const rows = {
+      {"data.train", [](Config& c) { c.data.train.clear(); }},
+      {"data.validation", [](Config& c) { c.data.validation = "1.0"; }},
+      {"data.validation", [](Config& c) { c.data.validation = "-0.1"; }},
+      {"data.validation", [](Config& c) { c.data.validation = "nan"; }},
+      {"data.validation", [](Config& c) { c.data.validation = "1e-400"; }},
+      {"model.width", [](Config& c) { c.model.heads = 3; }},
+      {"model.heads", [](Config& c) { c.model.heads = 0; }},
+      {"model.layers", [](Config& c) { c.model.layers = -1; }},
+      {"model.vocabulary", [](Config& c) { c.model.vocabulary = std::int64_t{1} << 31; }},
+      {"batch.micro", [](Config& c) { c.model.context = c.model.vocabulary = 2'147'483'647, c.batch.micro = 4; }},
+      {"batch.global", [](Config& c) { c.batch.global = 16, c.batch.accumulate = 2; }},
+      {"batch.global", [](Config& c) { c.batch.global = 12; }},
+      {"batch.micro", [](Config& c) { c.batch.micro = 0, c.batch.global = 12; }},
+      {"schedule.min_lr", [](Config& c) { c.schedule.min_lr = 2e-3; }},
+      {"optimizer.lr", [](Config& c) { c.optimizer.lr = 0; }},
+      {"optimizer.lr", [](Config& c) { c.optimizer.lr = std::numeric_limits<double>::quiet_NaN(); }},
+      {"optimizer.clip", [](Config& c) { c.optimizer.clip = std::numeric_limits<double>::infinity(); }},
+      {"optimizer.betas", [](Config& c) { c.optimizer.betas[1] = 1; }},
+      {"optimizer.betas", [](Config& c) { c.optimizer.betas[0] = -1e-9; }},
+      {"zero.stage", [](Config& c) { c.zero.stage = 4; }},
+      {"precision.gradients", [](Config& c) { c.precision.gradients = GradientType::compute; }},
+      {"offload.optimizer", [](Config& c) { c.offload.optimizer = OffloadTarget::host; }},
+      {"memory.device_limit", [](Config& c) { c.memory.device_limit_bytes = 0; }},
+  };
+  for (auto const& [key, spoil] : rows) {
+    Config config = good();
+    spoil(config);
+    INFO(key);
+    Findings const findings = check(config);
+    REQUIRE(keys(findings.faults) == Names{key});
+    CHECK(findings.faults.front().text.find("; ") != std::string::npos);
+    CHECK(check(config, {key}).faults.empty());
+  }
+}
+
+TEST_CASE("what is legal but hardly meant is a warning", "[check]") {
+  Config config = good();
+  config.run.updates = 10;
+  config.schedule.warmup = 10;
+  CHECK(check(config).warnings.empty());
+  config.schedule.warmup = 11;
+  CHECK(keys(check(config).warnings) == Names{"schedule.warmup"});
+  CHECK(check(config).faults.empty());
+
+  config = good();
+  config.schedule.kind = ScheduleKind::wsd;
+  config.schedule.warmup = 80;
+  CHECK(check(config).warnings.empty());
+  config.schedule.warmup = 81;
+  CHECK(keys(check(config).warnings) == Names{"schedule.decay"});
+
+  config = good();
+  config.evaluate.every = 5;
+  CHECK(check(config).warnings.empty());
+  config.data.validation = "0.0";
+  CHECK(keys(check(config).warnings) == Names{"evaluate.every"});
+}
+
+TEST_CASE("gradients in the compute type are legal where that is fp32", "[check]") {
+  Config config = good();
+  config.precision = {ComputeType::fp32, GradientType::compute};
+  CHECK(check(config).faults.empty());
+}
+
+TEST_CASE("offload's other keys mean nothing without offload", "[check]") {
+  Config config = good();
+  config.offload.ratio = 0.5;
+  config.offload.delayed_update.start = 7;
+  CHECK(check(config).faults.empty());
+}
+
+TEST_CASE("data.validation is a fraction or a file", "[check]") {
+  CHECK(validation_fraction({"", "0.25"}) == 0.25);
+  CHECK(validation_fraction({"", "0"}) == 0.0);
+  CHECK_FALSE(validation_fraction({"", "./0.25"}).has_value());
+  CHECK_FALSE(validation_fraction({"", "val.bin"}).has_value());
+  CHECK_FALSE(validation_fraction({"", "0.25.bin"}).has_value());
+}
+
+TEST_CASE("a batch is resolved for a number of ranks", "[check]") {
+  BatchConfig batch;
+  batch.micro = 4;
+  CHECK(resolve_batch(batch, 3) == ResolvedBatch{4, 1, 12});
+  batch.accumulate = 5;
+  CHECK(resolve_batch(batch, 3) == ResolvedBatch{4, 5, 60});
+  batch.accumulate.reset();
+  batch.global = 60;
+  CHECK(resolve_batch(batch, 3) == ResolvedBatch{4, 5, 60});
+  CHECK(resolve_batch(batch, 1) == ResolvedBatch{4, 15, 60});
+  CHECK_THROWS_AS(resolve_batch(batch, 2), InputError);
+  CHECK_THROWS_AS(resolve_batch(batch, 16), InputError);
+  batch.accumulate = 5;
+  CHECK_THROWS_AS(resolve_batch(batch, 3), InputError);
+  batch = {.micro = 0, .accumulate = {}, .global = {}};
+  CHECK_THROWS_AS(resolve_batch(batch, 1), InputError);
+}

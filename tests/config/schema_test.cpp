@@ -1,0 +1,94 @@
+// The table of keys against the structs.
+#include "config/named_sizes.hpp"
+#include "config/schema.hpp"
+#include "support/catch.hpp"
+
+#include <algorithm>
+#include <set>
+
+using namespace kozero;
+
+TEST_CASE("keys are unique, explained, and in the order of their sections", "[schema]") {
+  Config config;
+  std::set<std::string> paths;
+  std::vector<std::string> order;
+  for (auto const& key : keys_of(config)) {
+    INFO(key.path);
+    CHECK(paths.insert(key.path).second);
+    CHECK_FALSE(key.help.empty());
+    CHECK_FALSE(legal_values(key).empty());
+    if (order.empty() || order.back() != key.section()) order.push_back(key.section());
+  }
+  std::vector<std::string> names;
+  for (auto const& section : sections()) {
+    names.emplace_back(section.name);
+    CHECK_FALSE(section.help.empty());
+  }
+  CHECK(order == names);
+}
+
+TEST_CASE("every key stands for a field of its own", "[schema]") {
+  Config config;
+  auto const keys = keys_of(config);
+  for (auto const& key : keys) {
+    INFO(key.path);
+    Config other;
+    auto const others = keys_of(other);
+    auto const& same = *std::ranges::find(others, key.path, &Key::path);
+    // Some other legal text for it: none of these is any key's default.
+    std::string assigned;
+    for (std::string const text :
+         {"3", "2", "0.7", "false", "uint32", "host", "unit", "wsd", "compute", "fp32", "gpt2-774m", "7MiB", "7min"}) {
+      if (assign(same, text).empty() && text_of(same) != text_of(key)) {
+        assigned = text;
+        break;
+      }
+    }
+    if (key.path == "model.family") continue; // there is one only
+    REQUIRE_FALSE(assigned.empty());
+    CHECK_FALSE(other == config);
+    // Only this key shows the change.
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (keys[i].path != key.path) CHECK(text_of(keys[i]) == text_of(others[i]));
+    }
+  }
+}
+
+TEST_CASE("words stand for the enumerators of the same name", "[schema]") {
+  Config config;
+  auto const keys = keys_of(config);
+  auto const set = [&](char const* path, char const* word) {
+    REQUIRE(assign(*std::ranges::find(keys, path, &Key::path), word).empty());
+  };
+  set("data.format", "llmc");
+  CHECK(config.data.format == DataFormat::llmc);
+  set("data.format", "uint16");
+  CHECK(config.data.format == DataFormat::uint16);
+  set("schedule.kind", "wsd");
+  CHECK(config.schedule.kind == ScheduleKind::wsd);
+  set("schedule.kind", "linear");
+  CHECK(config.schedule.kind == ScheduleKind::linear);
+  set("precision.compute", "fp32");
+  CHECK(config.precision.compute == ComputeType::fp32);
+  set("precision.gradients", "compute");
+  CHECK(config.precision.gradients == GradientType::compute);
+  set("offload.optimizer", "host");
+  CHECK(config.offload.optimizer == OffloadTarget::host);
+  set("activations.recompute", "unit");
+  CHECK(config.activations.recompute == Recompute::unit);
+  set("model.size", "gpt2-1.5b");
+  CHECK(config.model.size == "gpt2-1.5b");
+  set("model.size", "none");
+  CHECK(config.model.size.empty());
+}
+
+TEST_CASE("named sizes have the parameters that their names promise", "[schema]") {
+  // Embeddings, then 12 C² + 13 C a layer, then the last norm; as OpenAI's checkpoints count.
+  auto const parameters = [](NamedSize const& s) {
+    return (s.vocabulary + s.context) * s.width + s.layers * (12 * s.width * s.width + 13 * s.width) + 2 * s.width;
+  };
+  CHECK(parameters(named_sizes[0]) == 124'439'808);
+  CHECK(parameters(named_sizes[1]) == 354'823'168);
+  CHECK(parameters(named_sizes[2]) == 774'030'080);
+  CHECK(parameters(named_sizes[3]) == 1'557'611'200);
+}

@@ -1,0 +1,104 @@
+#include "support/catch.hpp"
+
+#include "core/half.hpp"
+#include "core/ledger.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+namespace {
+
+using namespace kozero;
+
+static_assert(!std::is_copy_constructible_v<DeviceBuffer<float>>, "memory is counted once");
+static_assert(std::is_nothrow_move_constructible_v<DeviceBuffer<float>>);
+
+std::string message_of_too_much(Ledger& ledger, std::int64_t count) {
+  try {
+    DeviceBuffer<float> const buffer(ledger, Category::activations, "h.0.mlp", count);
+  } catch (Error const& error) {
+    return error.what();
+  }
+  return "";
+}
+
+} // namespace
+
+TEST_CASE("A ledger counts bytes by space and category, and its peak") {
+  Ledger ledger;
+  {
+    DeviceBuffer<float> const a(ledger, Category::master, "a", 100);
+    DeviceBuffer<bf16> const b(ledger, Category::master, "b", 10);
+    HostBuffer<double> const c(ledger, Category::master, "c", 3);
+    PinnedBuffer<float> const d(ledger, Category::staging, "d", 0);
+    CHECK(ledger.bytes(Space::device, Category::master) == 420);
+    CHECK(ledger.bytes(Space::device, Category::gradients) == 0);
+    CHECK(ledger.bytes(Space::device) == 420);
+    CHECK(ledger.bytes(Space::host) == 24); // one memory with the device's here, two accounts
+    CHECK(ledger.bytes(Space::pinned) == 0);
+  }
+  CHECK(ledger.bytes(Space::device) == 0);
+  CHECK(ledger.bytes(Space::host) == 0);
+  CHECK(ledger.peak_bytes(Space::device) == 420);
+  CHECK(ledger.peak_bytes(Space::host) == 24);
+}
+
+TEST_CASE("A limit holds to the byte, each space has its own, and what does not fit leaves no trace") {
+  Ledger ledger;
+  ledger.set_limit(Space::device, 400);
+  DeviceBuffer<float> const fits(ledger, Category::parameters, "fits", 100);
+  CHECK_THROWS_AS(DeviceBuffer<bf16>(ledger, Category::activations, "over", 1), Error);
+  CHECK(ledger.bytes(Space::device) == 400);
+  CHECK(ledger.peak_bytes(Space::device) == 400);
+  CHECK_NOTHROW(HostBuffer<float>(ledger, Category::master, "elsewhere", 1000));
+  ledger.set_limit(Space::device, 402);
+  CHECK_NOTHROW(DeviceBuffer<bf16>(ledger, Category::activations, "now", 1));
+}
+
+TEST_CASE("Passing a limit names what wanted memory, the key of the limit, and the rows, largest first") {
+  Ledger ledger;
+  ledger.set_limit(Space::device, 4 << 20);
+  DeviceBuffer<float> const small(ledger, Category::gradients, "g", 1 << 18);
+  DeviceBuffer<float> const large(ledger, Category::parameters, "p", 1 << 19);
+  std::string const message = message_of_too_much(ledger, 1 << 19);
+  CAPTURE(message);
+  CHECK(message.find("'h.0.mlp' wants 2.0 MiB more (3.0 of 4.0 MiB are taken)") != std::string::npos);
+  CHECK(message.find("memory.device_limit") != std::string::npos);
+  auto const first = message.find("parameters ");
+  auto const second = message.find("gradients ");
+  REQUIRE(first != std::string::npos);
+  REQUIRE(second != std::string::npos);
+  CHECK(first < second);
+  CHECK(message.find("zero.stage: 2 or 3", second) != std::string::npos); // how to make the row smaller
+}
+
+TEST_CASE("A buffer that moves takes its entry along, and gives back what it held before") {
+  Ledger ledger;
+  DeviceBuffer<float> target(ledger, Category::logits, "old", 50);
+  {
+    DeviceBuffer<float> source(ledger, Category::master, "new", 10);
+    float const* const memory = source.data();
+    DeviceBuffer<float> between(std::move(source));
+    CHECK(ledger.bytes(Space::device) == 240);
+    target = std::move(between);
+    CHECK(target.data() == memory);
+    CHECK(ledger.bytes(Space::device, Category::logits) == 0);
+    CHECK(ledger.bytes(Space::device, Category::master) == 40);
+  }
+  CHECK(ledger.bytes(Space::device) == 40);
+  target = DeviceBuffer<float>();
+  CHECK(ledger.bytes(Space::device) == 0);
+}
+
+TEST_CASE("New memory is zero; uninitialised memory is NaN in checked builds") {
+  Ledger ledger;
+  using Buffer = HostBuffer<float>;
+  Buffer const zero(ledger, Category::workspace, "zero", 1000);
+  CHECK(std::all_of(zero.data(), zero.data() + 1000, [](float x) { return x == 0.0f; }));
+#ifdef KOZERO_CHECKED
+  Buffer const none(ledger, Category::workspace, "none", 1000, Buffer::Init::none);
+  CHECK(std::all_of(none.data(), none.data() + 1000, [](float x) { return std::isnan(x); }));
+#endif
+}

@@ -1,0 +1,223 @@
+// Checkpoints that were damaged, mixed up or do not fit: refused with the file and the dataset, never believed.
+#include "comm/self_comm.hpp"
+#include "core/error.hpp"
+#include "io/checkpoint.hpp"
+#include "io/checkpoint_sample.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace kozero;
+using namespace kozero::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Saved {
+  explicit Saved(SampleState saved, std::int64_t updates = 10) : state(std::move(saved)) {
+    SelfComm comm;
+    folder = save_checkpoint(run.path(), sample_info(updates), state.entries(), 1, comm);
+  }
+  fs::path rank_file() const { return folder / "rank-00000.h5"; }
+
+  TemporaryFolder run;
+  SampleState state;
+  fs::path folder;
+};
+
+std::string contents(fs::path const& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void write(fs::path const& file, std::string const& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
+
+void read_all(fs::path const& folder, SampleState& state) {
+  state.clear();
+  CheckpointReader const reader(folder);
+  for (auto const& entry : state.entries()) reader.read(entry);
+}
+
+std::string read_message(Saved& saved) {
+  return message_of<Error>([&] { read_all(saved.folder, saved.state); });
+}
+
+std::string read_message(fs::path const& folder, SampleTensor const& tensor, Interval interval) {
+  SampleState state;
+  state.add(tensor, interval);
+  return message_of<Error>([&] { read_all(folder, state); });
+}
+
+/// Enough that HDF5 indexes them.
+std::vector<SampleTensor> few_tensors() {
+  std::vector<SampleTensor> tensors{{"wte", {20, 30}}, {"h.0.ln.weight", {21}}};
+  for (int i = 0; i < 10; ++i) tensors.push_back({"norm" + std::to_string(i), {3}});
+  return tensors;
+}
+
+bool same_info(CheckpointInfo const& a, CheckpointInfo const& b) {
+  return a.counters.batches_seen == b.counters.batches_seen &&
+         a.counters.updates_applied == b.counters.updates_applied &&
+         a.counters.updates_skipped == b.counters.updates_skipped && a.deck == b.deck && a.ranks == b.ranks &&
+         a.global_batch == b.global_batch && a.state_hash == b.state_hash && a.version == b.version;
+}
+
+} // namespace
+
+TEST_CASE("a file cut at any place is refused by name") {
+  Saved saved(SampleState::whole(few_tensors()));
+  for (char const* name : {"rank-00000.h5", "checkpoint.h5"}) {
+    fs::path const file = saved.folder / name;
+    std::string const whole = contents(file);
+    for (std::size_t cut = 1; cut <= 64; ++cut) {
+      std::size_t const left = whole.size() - 1 - (whole.size() - 1) * (cut - 1) / 63; // all but one byte … nothing
+      write(file, whole.substr(0, left));
+      auto const message = read_message(saved);
+      INFO(left << ": " << message);
+      REQUIRE(contains(message, {file.string(), "resume from another checkpoint"}));
+    }
+    write(file, whole);
+  }
+  CHECK(read_message(saved) == "");
+}
+
+// A flipped byte either is in a place that means nothing, or the file is refused: wrong data are never returned.
+TEST_CASE("a flipped byte anywhere is refused or does no harm") {
+  Saved saved(SampleState::whole(few_tensors()));
+  CheckpointInfo const info = CheckpointReader(saved.folder).info();
+  for (char const* name : {"rank-00000.h5", "checkpoint.h5"}) {
+    fs::path const file = saved.folder / name;
+    std::string const whole = contents(file);
+    std::size_t refused = 0;
+    std::size_t tried = 0;
+    for (std::size_t at = 0; at < whole.size(); at += 11, ++tried) {
+      std::string flipped = whole;
+      flipped[at] = static_cast<char>(flipped[at] ^ (1 << at % 8));
+      write(file, flipped);
+      auto const message = read_message(saved);
+      INFO(name << " at " << at << ": " << message);
+      if (message.empty()) {
+        REQUIRE(saved.state.first_wrong() == "");
+        REQUIRE(same_info(CheckpointReader(saved.folder).info(), info));
+      } else {
+        REQUIRE(contains(message, {file.string()}));
+        ++refused;
+      }
+    }
+    INFO(name << ": " << refused << " of " << tried);
+    CHECK(2 * refused > tried);
+    write(file, whole);
+  }
+}
+
+TEST_CASE("a flipped byte in the data is refused with the dataset, and only by those who read it") {
+  Saved saved(SampleState::whole(few_tensors()));
+  std::string whole = contents(saved.rank_file());
+  auto const data = sample_bytes("h.0.ln.weight", "m", 0, 21 * 4);
+  auto const at = whole.find(std::string(data.begin(), data.end()));
+  REQUIRE(at != std::string::npos);
+  whole[at + 83] = static_cast<char>(whole[at + 83] ^ 1);
+  write(saved.rank_file(), whole);
+  CHECK(
+      contains(read_message(saved), {"'h.0.ln.weight/m'", saved.rank_file().string(), "elements 0 to 21", "checksum"}));
+  CHECK(read_message(saved.folder, {"wte", {20, 30}}, {0, 600}) == "");
+}
+
+TEST_CASE("a checksum names the elements that are bad, and elements elsewhere can still be read") {
+  SampleTensor const tensor{"long", {2'000'000}, DType::u8};
+  Saved saved(SampleState::whole({tensor}));
+  std::string whole = contents(saved.rank_file());
+  auto const data = sample_bytes("long", "master", 1'999'000, 2'000'000);
+  auto const at = whole.find(std::string(data.begin(), data.end()));
+  REQUIRE(at != std::string::npos);
+  whole[at] = static_cast<char>(whole[at] ^ 128);
+  write(saved.rank_file(), whole);
+  CHECK(contains(read_message(saved.folder, tensor, {1'500'000, 1'500'001}), {"elements 1048576 to 2000000"}));
+  CHECK(read_message(saved.folder, tensor, {1'048'000, 1'048'576}) == "");
+}
+
+TEST_CASE("tensors of another model are refused by name") {
+  Saved saved(SampleState::whole(few_tensors()));
+  CHECK(
+      contains(read_message(saved.folder, {"lost", {2}}, {0, 2}), {"no tensor 'lost/master'", saved.folder.string()}));
+  CHECK(contains(read_message(saved.folder, {"wte", {600}}, {0, 2}),
+                 {"'wte/master'", saved.rank_file().string(), "[20, 30]", "[600]"}));
+  CHECK(contains(read_message(saved.folder, {"wte", {20, 30}, DType::bf16}, {0, 2}),
+                 {"'wte/master'", saved.rank_file().string(), "is f32", "wants bf16"}));
+}
+
+TEST_CASE("elements that no file holds are named") {
+  SampleState state;
+  state.add({"wte", {20, 30}}, {100, 200});
+  Saved saved(std::move(state));
+  CHECK(read_message(saved) == "");
+  CHECK(contains(read_message(saved.folder, {"wte", {20, 30}}, {150, 300}),
+                 {"'wte/master'", saved.folder.string(), "element 200 of the wanted 150 to 300", "rank-00000.h5"}));
+  CHECK(contains(read_message(saved.folder, {"wte", {20, 30}}, {0, 101}), {"element 0 of the wanted 0 to 101"}));
+}
+
+TEST_CASE("a file that is lost, foreign or of another checkpoint is refused by name") {
+  Saved saved(SampleState::whole(few_tensors()));
+  SECTION("lost") {
+    fs::remove(saved.rank_file());
+    CHECK(contains(read_message(saved), {saved.rank_file().string(), "No such file"}));
+  }
+  SECTION("of another update") {
+    Saved const other(SampleState::whole(few_tensors()), 11);
+    fs::copy_file(other.rank_file(), saved.rank_file(), fs::copy_options::overwrite_existing);
+    CHECK(contains(read_message(saved), {saved.rank_file().string(), "another checkpoint", "update 11", "update 10"}));
+  }
+  SECTION("an HDF5 file, but not of kozero") {
+    fs::copy_file(fs::path(KOZERO_SOURCE_DIR) / "tests/reference/gpt2_a.h5", saved.folder / "checkpoint.h5",
+                  fs::copy_options::overwrite_existing);
+    CHECK(contains(read_message(saved), {"checkpoint.h5' is not a 'kozero checkpoint' file"}));
+  }
+}
+
+TEST_CASE("two entries of one name are refused when they are saved") {
+  SampleState state;
+  state.add({"w", {4}}, {0, 2});
+  state.add({"w", {4}}, {2, 4});
+  TemporaryFolder const run;
+  SelfComm comm;
+  auto const message =
+      message_of<Error>([&] { save_checkpoint(run.path(), sample_info(1), state.entries(), 1, comm); });
+  CHECK(contains(message, {"'w/master'", "already exists"}));
+  CHECK(fs::is_empty(fs::path(run.path()) / "checkpoints"));
+}
+
+TEST_CASE("a path means the checkpoint that the user sees in it") {
+  Saved const saved(SampleState::whole(few_tensors()));
+  fs::path const run = saved.run.path();
+  fs::path const folder = fs::canonical(saved.folder);
+  for (fs::path const& path : {run, run / "checkpoints", run / "checkpoints" / "latest", saved.folder}) {
+    CHECK(resolve_checkpoint(path) == folder);
+  }
+  SECTION("killed before the link was made: the newest complete one counts") {
+    fs::remove(run / "checkpoints" / "latest");
+    fs::create_directories(run / "checkpoints" / "step-00000011.partial");
+    fs::create_directories(run / "checkpoints" / "step-00000012");
+    CHECK(resolve_checkpoint(run) == folder);
+  }
+  SECTION("a link into nothing") {
+    fs::remove(run / "checkpoints" / "latest");
+    fs::create_directory_symlink("step-00000099", run / "checkpoints" / "latest");
+    CHECK(resolve_checkpoint(run) == folder);
+  }
+}
+
+TEST_CASE("a path without a checkpoint is refused with what was expected") {
+  TemporaryFolder const folder;
+  auto const message = [](fs::path const& path) { return message_of<Error>([&] { resolve_checkpoint(path); }); };
+  fs::path const run = folder.path();
+  CHECK(contains(message(run / "nowhere"), {"nowhere", "no such file or folder", "give the folder of a run"}));
+  CHECK(contains(message(folder.write("text", "x")), {"text", "a file, not a folder"}));
+  CHECK(contains(message(run), {run.string(), "not a checkpoint of kozero"}));
+  fs::create_directories(run / "checkpoints");
+  CHECK(contains(message(run), {"no checkpoint in", "start the run anew"}));
+  fs::create_directories(run / "checkpoints" / "step-00000011.partial");
+  CHECK(contains(message(run), {"no checkpoint in", "partial ones"}));
+  fs::create_directories(run / "checkpoints" / "photos");
+  CHECK(contains(message(run), {"not a checkpoint of kozero"}));
+}

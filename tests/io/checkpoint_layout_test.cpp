@@ -1,0 +1,61 @@
+// What another program sees that reads a rank's file with HDF5 alone.
+#include "comm/self_comm.hpp"
+#include "io/checkpoint.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <hdf5.h>
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+struct RawFile {
+  explicit RawFile(std::filesystem::path const& path) : id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)) {}
+  ~RawFile() { H5Fclose(id); }
+  std::vector<double> numbers(char const* dataset) const {
+    hid_t const data = H5Dopen2(id, dataset, H5P_DEFAULT);
+    hid_t const space = H5Dget_space(data);
+    std::vector<double> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+    CHECK(H5Dread(data, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
+    H5Sclose(space);
+    H5Dclose(data);
+    return values;
+  }
+  std::vector<long long> attribute(char const* object, char const* name, std::size_t count) const {
+    std::vector<long long> values(count);
+    hid_t const attribute = H5Aopen_by_name(id, object, name, H5P_DEFAULT, H5P_DEFAULT);
+    CHECK(H5Aread(attribute, H5T_NATIVE_LLONG, values.data()) >= 0);
+    H5Aclose(attribute);
+    return values;
+  }
+  hid_t id;
+};
+
+} // namespace
+
+TEST_CASE("a rank's file is plain HDF5 with the layout that is documented") {
+  std::vector<float> floats{1.5f, -2.25f, 1e-42f};
+  std::vector<bf16> halves{bf16(0.5f), bf16(-3.0f), bf16(1e-40f), bf16(3e38f)};
+  std::vector<StateEntry> const entries{
+      {"h.0.w", "m", {3, 5}, {4, 7}, DType::f32, floats.data(), Space::host},
+      {"h.0.b", "half", {4}, {0, 4}, DType::bf16, halves.data(), Space::host},
+      {"h.0.b", "m", {4}, {2, 2}, DType::f32, nullptr, Space::host},
+  };
+  TemporaryFolder const run;
+  SelfComm comm;
+  CheckpointInfo info;
+  info.counters.updates_applied = 123;
+  RawFile const file(save_checkpoint(run.path(), info, entries, 1, comm) / "rank-00000.h5");
+
+  CHECK(file.numbers("/h.0.w/m") == std::vector<double>(floats.begin(), floats.end()));
+  CHECK(file.attribute("/h.0.w/m", "begin", 1) == std::vector<long long>{4});
+  CHECK(file.attribute("/h.0.w/m", "shape", 2) == std::vector<long long>{3, 5});
+  CHECK(file.attribute("/", "rank", 1) == std::vector<long long>{0});
+  CHECK(file.attribute("/", "ranks", 1) == std::vector<long long>{1});
+  CHECK(file.attribute("/", "updates_applied", 1) == std::vector<long long>{123});
+  // HDF5 converts bfloat16 by the description of the type that is in the file.
+  CHECK(file.numbers("/h.0.b/half") == std::vector<double>(halves.begin(), halves.end()));
+  CHECK(H5Lexists(file.id, "/h.0.b/m", H5P_DEFAULT) == 0);
+}

@@ -1,0 +1,275 @@
+// Checkpoints by several ranks together.
+#include "comm/world.hpp"
+#include "core/error.hpp"
+#include "io/checkpoint.hpp"
+#include "io/checkpoint_sample.hpp"
+#include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <csignal>
+#include <optional>
+
+#include <sys/resource.h>
+
+using namespace kozero;
+using namespace kozero::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A communicator of all ranks and a run folder that they share, which goes at the end.
+class World {
+public:
+  World() : comm_(make_world_communicator(ledger_)) {
+    if (comm_->rank() == 0) run_ = folder_.emplace().path();
+    comm_->broadcast(run_, 0);
+  }
+  ~World() { comm_->barrier(); }
+
+  Communicator& comm() { return *comm_; }
+  int rank() const { return comm_->rank(); }
+  int ranks() const { return comm_->size(); }
+  fs::path run() const { return run_; }
+  fs::path checkpoints() const { return run() / "checkpoints"; }
+  SampleState own(std::vector<SampleTensor> const& tensors) const {
+    return SampleState::part(tensors, rank(), ranks());
+  }
+  fs::path save(SampleState& state, std::int64_t updates, std::int64_t keep = 1) {
+    return save_checkpoint(run_, sample_info(updates), state.entries(), keep, *comm_);
+  }
+  /// Runs on rank 0 while the others wait.
+  template <class Task>
+  void on_first(Task&& task) {
+    comm_->barrier();
+    if (rank() == 0) task();
+    comm_->barrier();
+  }
+
+private:
+  Ledger ledger_;
+  std::unique_ptr<Communicator> comm_;
+  std::optional<TemporaryFolder> folder_;
+  std::string run_;
+};
+
+std::vector<std::string> names_in(fs::path const& folder) {
+  std::vector<std::string> names;
+  for (auto const& item : fs::directory_iterator(folder)) names.push_back(item.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void read_all(fs::path const& folder, SampleState& state, ReaderPlace place = {}) {
+  state.clear();
+  CheckpointReader const reader(folder, place);
+  for (auto const& entry : state.entries()) reader.read(entry);
+}
+
+/// While it lives, no file of this process can grow past `bytes`: what a full disk does, without filling one.
+class FileSizeLimit {
+public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit const limited{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limited);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(FileSizeLimit const&) = delete;
+  FileSizeLimit& operator=(FileSizeLimit const&) = delete;
+
+private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+} // namespace
+
+TEST_CASE("each rank reads back the bits that it wrote") {
+  World world;
+  for (auto const& tensors : {odd_tensors(), tiny_tensors(), std::vector<SampleTensor>{}}) {
+    auto state = world.own(tensors);
+    fs::path const folder = world.save(state, 100);
+    CHECK(folder == world.checkpoints() / "step-00000100");
+    read_all(folder, state, {world.rank(), world.ranks()});
+    CHECK(state.first_wrong() == "");
+    world.comm().barrier();
+  }
+}
+
+TEST_CASE("one process alone reads every tensor whole, and any interval of it") {
+  World world;
+  auto state = world.own(odd_tensors());
+  fs::path const folder = world.save(state, 1);
+  world.on_first([&] {
+    auto whole = SampleState::whole(odd_tensors());
+    read_all(folder, whole);
+    CHECK(whole.first_wrong() == "");
+    for (int readers : {2, 4, 7}) {
+      for (int reader = 0; reader < readers; ++reader) {
+        auto part = SampleState::part(odd_tensors(), reader, readers);
+        read_all(folder, part, {reader, readers});
+        CHECK(part.first_wrong() == "");
+      }
+    }
+  });
+}
+
+TEST_CASE("tensors longer than one checksum are read whole and across its borders") {
+  World world;
+  std::int64_t const size = 3'500'001;
+  SampleTensor const tensor{"long", {size}, DType::u8};
+  auto state = world.own({tensor});
+  fs::path const folder = world.save(state, 1);
+  read_all(folder, state, {world.rank(), world.ranks()});
+  CHECK(state.first_wrong() == "");
+  for (Interval const part : {Interval{0, size}, Interval{1'048'575, 1'048'577}, Interval{size - 1, size}}) {
+    SampleState some;
+    some.add(tensor, part);
+    read_all(folder, some);
+    CHECK(some.first_wrong() == "");
+  }
+  world.comm().barrier();
+}
+
+TEST_CASE("what all ranks hold copies of is written once") {
+  World world;
+  std::vector<SampleTensor> const tensors{{"w", {1000, 100}}, {"nothing", {0}}};
+  auto state = SampleState::whole(tensors);
+  fs::path const folder = world.save(state, 1);
+  read_all(folder, state);
+  CHECK(state.first_wrong() == "");
+  std::uintmax_t bytes = 0;
+  for (auto const& item : fs::directory_iterator(folder)) bytes += item.file_size();
+  std::uintmax_t const copy = 2 * 1000 * 100 * 4;
+  CHECK(bytes > copy);
+  CHECK(bytes < copy + 20'000 * (1 + static_cast<std::uintmax_t>(world.ranks())));
+  world.comm().barrier();
+}
+
+TEST_CASE("a checkpoint says where the run stood") {
+  World world;
+  SampleState state;
+  auto info = sample_info(7);
+  info.deck = std::string(100'000, 'x') + "ü";
+  info.state_hash.clear();
+  auto const folder = save_checkpoint(world.run(), info, state.entries(), 1, world.comm());
+  CheckpointReader const reader(folder);
+  CHECK(reader.info().counters.batches_seen == 10);
+  CHECK(reader.info().counters.updates_applied == 7);
+  CHECK(reader.info().counters.updates_skipped == 3);
+  CHECK(reader.info().deck == info.deck);
+  CHECK(reader.info().ranks == world.ranks());
+  CHECK(reader.info().global_batch == 32);
+  CHECK(reader.info().state_hash == "");
+  CHECK(reader.info().version == "0.1.0");
+  world.comm().barrier();
+}
+
+TEST_CASE("the newest checkpoints stay, and latest is the last one") {
+  World world;
+  auto state = world.own(tiny_tensors());
+  for (std::int64_t const updates : {9, 10, 20, 30}) world.save(state, updates, 3);
+  world.on_first([&] {
+    CHECK(names_in(world.checkpoints()) ==
+          std::vector<std::string>{"latest", "step-00000010", "step-00000020", "step-00000030"});
+    CHECK(resolve_checkpoint(world.run()).filename() == "step-00000030");
+  });
+  SECTION("a run that went back leaves what lies ahead of it and never removes what it just wrote") {
+    world.save(state, 15, 1);
+    world.on_first([&] {
+      CHECK(names_in(world.checkpoints()) ==
+            std::vector<std::string>{"latest", "step-00000015", "step-00000020", "step-00000030"});
+      CHECK(fs::read_symlink(world.checkpoints() / "latest") == "step-00000015");
+    });
+  }
+  SECTION("keep counts from one") {
+    auto const message = message_of<Error>([&] { world.save(state, 40, 0); });
+    CHECK(contains(message, {"checkpoint.keep is 0"}));
+  }
+}
+
+TEST_CASE("leftovers of killed runs go, and what is not ours stays") {
+  World world;
+  world.on_first([&] {
+    fs::create_directories(world.checkpoints() / "step-00000003.partial" / "deep");
+    fs::create_directories(world.checkpoints() / "step-00000005.partial");
+    std::ofstream(world.checkpoints() / "step-00000005.partial" / "rank-00099.h5") << "half";
+    fs::create_directories(world.checkpoints() / "notes.partial");
+    fs::create_directories(world.checkpoints() / "step-1");
+  });
+  auto state = world.own(tiny_tensors());
+  fs::path const folder = world.save(state, 5);
+  world.on_first([&] {
+    CHECK(names_in(world.checkpoints()) ==
+          std::vector<std::string>{"latest", "notes.partial", "step-00000005", "step-1"});
+    CHECK(names_in(folder).size() == static_cast<std::size_t>(world.ranks()) + 1);
+  });
+}
+
+TEST_CASE("a checkpoint of the same number is replaced") {
+  World world;
+  auto old_state = world.own(odd_tensors());
+  fs::path const folder = world.save(old_state, 5);
+  world.on_first([&] { std::ofstream(folder / "rank-00099.h5") << "of a larger run"; });
+  auto state = world.own(tiny_tensors());
+  CHECK(world.save(state, 5) == folder);
+  read_all(folder, state);
+  CHECK(state.first_wrong() == "");
+  world.on_first([&] {
+    CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000005"});
+    CHECK(names_in(folder).size() == static_cast<std::size_t>(world.ranks()) + 1);
+  });
+}
+
+TEST_CASE("a disk that fills up on one rank fails the save on all ranks and leaves the earlier checkpoint") {
+  World world;
+  auto state = world.own(odd_tensors());
+  fs::path const before = world.save(state, 1);
+  int const victim = world.ranks() - 1;
+  // In the metadata, between the two, and in the data.
+  for (rlim_t const bytes : {10, 600, 3000, 5000}) {
+    std::string message;
+    {
+      std::optional<FileSizeLimit> limit;
+      if (world.rank() == victim) limit.emplace(bytes);
+      message = message_of<Error>([&] { world.save(state, 2); });
+    }
+    INFO(message);
+    CHECK(contains(message, {"the checkpoint of update 2 is not saved: rank " + std::to_string(victim) + ": cannot ",
+                             "step-00000002.partial", "File too large", "make room"}));
+    world.on_first([&] {
+      CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000001"});
+      CHECK(resolve_checkpoint(world.run()) == before);
+    });
+    read_all(before, state);
+    CHECK(state.first_wrong() == "");
+  }
+  // The process has not suffered.
+  read_all(world.save(state, 2), state);
+  CHECK(state.first_wrong() == "");
+  world.comm().barrier();
+}
+
+TEST_CASE("a folder that cannot be made is a clear error on all ranks") {
+  World world;
+  world.on_first([&] { std::ofstream(world.checkpoints()) << "a file in the way"; });
+  auto state = world.own(tiny_tensors());
+  auto const message = message_of<Error>([&] { world.save(state, 2); });
+  INFO(message);
+  CHECK(contains(message, {"update 2 is not saved: rank 0: ", world.checkpoints().string(), "run.dir"}));
+}
+
+TEST_CASE("the first rank that fails is named on all ranks") {
+  World world;
+  auto state = world.own(tiny_tensors());
+  bool const fails = world.rank() == world.ranks() / 2 || world.rank() == world.ranks() - 1;
+  float value = 0;
+  if (fails) state.entries().push_back({"a/b", "m", {1}, {0, 1}, DType::f32, &value, Space::host});
+  auto const message = message_of<Error>([&] { world.save(state, 2); });
+  INFO(message);
+  CHECK(contains(message, {"rank " + std::to_string(world.ranks() / 2) + ": ", "'a/b'", "cannot name a dataset"}));
+  world.on_first([&] { CHECK(names_in(world.checkpoints()).empty()); });
+}

@@ -1,0 +1,137 @@
+// Prints a hash of what each kernel computes from fixed input, for threads_test: kernel_bits
+#include "core/runtime.hpp"
+#include "kernels/embedding.hpp"
+#include "kernels/gemm.hpp"
+#include "kernels/head.hpp"
+#include "kernels/linear.hpp"
+#include "kernels/shapes.hpp"
+#include "kernels/token_groups.hpp"
+#include "support/matrices.hpp"
+
+#include <bit>
+#include <cstdio>
+#include <string>
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+// FNV-1a of the numbers' bits.
+std::uint64_t hash(std::vector<Numbers> const& results) {
+  std::uint64_t value = 14695981039346656037ull;
+  for (Numbers const& numbers : results) {
+    for (double const number : numbers) value = (value ^ std::bit_cast<std::uint64_t>(number)) * 1099511628211ull;
+  }
+  return value;
+}
+
+void print(std::string const& name, std::vector<Numbers> const& results) {
+  std::printf("%s %016llx\n", name.c_str(), static_cast<unsigned long long>(hash(results)));
+}
+
+template <class T>
+std::string named(std::string const& kernel) {
+  return kernel + (sizeof(T) == 4 ? "<float>" : "<bf16>");
+}
+
+template <class T>
+void print_gemm(std::int64_t m, std::int64_t n, std::int64_t k, bool turned_a, bool turned_b, Into into) {
+  Matrix<T> const a(turned_a ? k : m, turned_a ? m : k, 0, normal_numbers(m * k, 1));
+  Matrix<T> const b(turned_b ? n : k, turned_b ? k : n, 0, normal_numbers(n * k, 2));
+  Matrix<float> const c(m, n, 0, normal_numbers(m * n, 3));
+  gemm<T, float>(Lane(), m, n, k, c.view().data(), n, turned_a ? transposed<T>(a) : plain<T>(a),
+                 turned_b ? transposed<T>(b) : plain<T>(b), nullptr, into);
+  print(named<T>("gemm " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k)), {c.get()});
+}
+
+template <class T>
+void print_gemms() {
+  print_gemm<T>(256, 768, 192, false, true, Into::overwrite);
+  print_gemm<T>(192, 768, 256, true, false, Into::accumulate);
+  print_gemm<T>(64, 64, 4096, false, false, Into::overwrite); // shapes where a library likes to cut k
+  print_gemm<T>(128, 16, 20000, false, true, Into::overwrite);
+  print_gemm<T>(1, 1, 30000, false, true, Into::overwrite);
+  print_gemm<T>(48, 96, 9001, false, false, Into::overwrite);
+  print_gemm<T>(1, 768, 769, false, true, Into::overwrite);
+  print_gemm<T>(257, 1, 33, false, false, Into::overwrite);
+  print_gemm<T>(5, 21, 7, true, true, Into::accumulate);
+}
+
+template <class T>
+void print_linear() {
+  std::int64_t const n = 515;
+  std::int64_t const in = 130;
+  std::int64_t const out = 333;
+  Matrix<T> const x(n, in, 0, normal_numbers(n * in, 1));
+  Matrix<T> const w(out, in, 0, normal_numbers(out * in, 2));
+  Vector<T> const bias(normal_numbers(out, 3));
+  Matrix<T> const y(n, out);
+  Matrix<T> const dx(n, in);
+  Matrix<float> const dw(out, in, 0, normal_numbers(out * in, 4));
+  Vector<float> const dbias(normal_numbers(out, 5));
+  linear_forward<T>(Lane(), y, x, w, bias);
+  linear_backward<T>(Lane(), dx, dw, dbias, y, x, w);
+  print(named<T>("linear"), {y.get(), dx.get(), dw.get(), dbias.get()});
+}
+
+std::vector<std::int32_t> some_tokens(std::int64_t n, std::int64_t vocabulary) {
+  std::vector<std::int32_t> tokens;
+  for (std::int64_t i = 0; i < n; ++i) tokens.push_back(static_cast<std::int32_t>(i * i * 31 % vocabulary));
+  return tokens;
+}
+
+template <class T>
+void print_head() {
+  std::int64_t const n = 210;
+  std::int64_t const width = 65;
+  std::int64_t const vocabulary = 5003;
+  std::int64_t const chunk = head_chunk_rows(n, vocabulary);
+  Matrix<T> const x(n, width, 0, normal_numbers(n * width, 1));
+  Matrix<T> const w(vocabulary, width, 0, normal_numbers(vocabulary * width, 2));
+  Matrix<float> const logits(chunk, padded_vocabulary(vocabulary));
+  Matrix<T> const dlogits(chunk, padded_vocabulary(vocabulary));
+  Vector<float> const losses(n);
+  Matrix<T> const dx(n, width);
+  Matrix<float> const dw(vocabulary, width, 0, normal_numbers(vocabulary * width, 3));
+  auto const targets = on_device(some_tokens(n, vocabulary));
+  head_loss_and_gradient<T>(Lane(), losses, dx, dw, {logits, dlogits}, x, w, targets, 0.1f);
+  print(named<T>("head"), {losses.get(), dx.get(), dw.get()});
+}
+
+template <class T>
+void print_embedding() {
+  std::int64_t const context = 33;
+  std::int64_t const n = 4 * context;
+  std::int64_t const width = 300;
+  std::int64_t const vocabulary = 257;
+  auto const tokens = some_tokens(n, vocabulary);
+  std::vector<std::int32_t> starts(max_token_groups(n, vocabulary) + 1);
+  std::vector<std::int32_t> positions(n);
+  starts.resize(group_tokens(tokens, vocabulary, starts, positions) + 1);
+  auto const starts_d = on_device(starts);
+  auto const positions_d = on_device(positions);
+  Matrix<T> const dx(n, width, 0, normal_numbers(n * width, 1));
+  Matrix<float> const dwte(vocabulary, width, 0, normal_numbers(vocabulary * width, 2));
+  Matrix<float> const dwpe(context, width, 0, normal_numbers(context * width, 3));
+  embedding_backward<T>(Lane(), dwte, dwpe, dx, on_device(tokens), {starts_d, positions_d});
+  print(named<T>("embedding"), {dwte.get(), dwpe.get()});
+}
+
+template <class T>
+void print_all() {
+  print_gemms<T>();
+  print_linear<T>();
+  print_head<T>();
+  print_embedding<T>();
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  Runtime const runtime(argc, argv);
+  print_all<float>();
+  print_all<bf16>();
+  std::printf("threads %d\n", DeviceExec().concurrency());
+  return 0;
+}

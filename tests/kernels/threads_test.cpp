@@ -1,0 +1,41 @@
+#include "support/catch.hpp"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace {
+
+struct Output {
+  std::string bits;    // a line a kernel
+  std::string threads; // that Kokkos had
+};
+
+// A process has one number of threads for its life, so each number is a process.
+Output run_with(int threads) {
+  std::string const command = "OMP_NUM_THREADS=" + std::to_string(threads) + " OMP_DYNAMIC=false " KERNEL_BITS;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> const pipe(popen(command.c_str(), "r"), pclose);
+  REQUIRE(pipe);
+  std::string text;
+  char buffer[4096];
+  while (std::size_t const n = std::fread(buffer, 1, sizeof buffer, pipe.get())) text.append(buffer, n);
+  std::size_t const mark = text.find("threads ");
+  CAPTURE(command, text);
+  REQUIRE(mark != std::string::npos);
+  return {text.substr(0, mark), text.substr(mark)};
+}
+
+} // namespace
+
+TEST_CASE("the bits of no kernel depend on the number of threads") {
+  Output const one = run_with(1);
+  REQUIRE(one.bits.find("gemm") != std::string::npos);
+  for (int const threads : {2, 3, 4}) {
+    Output const more = run_with(threads);
+    CAPTURE(threads, more.threads);
+    REQUIRE(more.bits == one.bits);
+#ifdef KERNEL_BITS_HAS_THREADS
+    REQUIRE(more.threads == "threads " + std::to_string(threads) + "\n");
+#endif
+  }
+}

@@ -1,0 +1,194 @@
+// A whole model against PyTorch: logits, loss, every gradient, and ten AdamW updates.
+#include "model/reference_file.hpp"
+#include "support/catch.hpp"
+#include "support/small_run.hpp"
+
+#include "comm/self_comm.hpp"
+#include "kernels/shapes.hpp"
+
+#include <cmath>
+#include <map>
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+double norm_of_difference(std::vector<float> const& a, std::vector<float> const& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) sum += (double(a[i]) - b[i]) * (double(a[i]) - b[i]);
+  return std::sqrt(sum);
+}
+
+double norm_of(std::vector<float> const& a) { return norm_of_difference(a, std::vector<float>(a.size())); }
+
+/// |a - b| / |b| in the L2 norm.
+double relative_error(std::vector<float> const& a, std::vector<float> const& b) {
+  return a.size() == b.size() ? norm_of_difference(a, b) / norm_of(b) : 1e300;
+}
+
+/// The key third of an attention bias has no effect on the model (softmax ignores a shift of all scores), so its exact
+/// gradient is zero and Adam makes steps of its rounding noise. Everything else of the tensor is compared.
+std::vector<float> without_key_bias(std::string const& name, std::vector<float> values) {
+  if (!name.ends_with("attn.qkv.bias")) return values;
+  auto const third = static_cast<std::ptrdiff_t>(values.size() / 3);
+  values.erase(values.begin() + third, values.begin() + 2 * third);
+  return values;
+}
+
+template <class T>
+class Reference {
+public:
+  Reference(ReferenceFile const& file, std::int64_t stage)
+      : file_(file), model_(file.model()), run_(options(stage), comm_) {
+    for (auto const& entry : run_.engine().state()) {
+      if (entry.kind == "master") write(entry, file.read<float>("/parameters/" + entry.name));
+    }
+    run_.engine().publish_master(Lane());
+  }
+
+  SmallRun<T>& run() { return run_; }
+
+  std::map<std::string, std::vector<float>> values(std::string const& kind) {
+    std::map<std::string, std::vector<float>> tensors;
+    for (auto const& entry : run_.engine().state()) {
+      if (entry.kind == kind) tensors[entry.name] = read(static_cast<float*>(entry.data), entry.interval.size());
+    }
+    return tensors;
+  }
+
+  /// Gradients of batch 0 at the initial parameters.
+  std::map<std::string, std::vector<float>> gradients(double& loss) {
+    Lane const lane;
+    auto& engine = run_.engine();
+    auto& model = run_.model();
+    auto& batches = run_.batches();
+    batches.load(0);
+    std::int64_t const valid = batches.valid();
+    MicroBatch const batch = batches.upload(lane, 0);
+    engine.begin(lane, training_visits(model.units()), {true, true});
+    for (int u = 0; u < model.units(); ++u) model.forward(lane, u, engine.params(lane, {u, Phase::forward}), batch);
+    for (int u = model.units() - 1; u >= 0; --u) {
+      auto const params = engine.params(lane, {u, Phase::backward});
+      model.backward(lane, u, params, engine.grads(lane, u), batch, 1.0f / static_cast<float>(valid));
+    }
+    loss = model.head().loss_of_backward(lane) / static_cast<double>(valid);
+    std::map<std::string, std::vector<float>> tensors;
+    for (int u = 0; u < model.units(); ++u) {
+      auto const block = engine.grads(lane, u)[0];
+      for (auto const& tensor : engine.layout()[u].tensors()) {
+        tensors[tensor.spec.name] = read(block.data() + tensor.offset, tensor.spec.size());
+      }
+    }
+    return tensors;
+  }
+
+  std::vector<float> logits() {
+    Lane const lane;
+    auto& engine = run_.engine();
+    auto& model = run_.model();
+    run_.batches().load(0);
+    MicroBatch const batch = run_.batches().upload(lane, 0);
+    std::int64_t const n = model.shape().rows();
+    std::int64_t const padded = padded_vocabulary(model_.vocabulary);
+    Kokkos::View<float*, DeviceMemory> const memory("logits", static_cast<std::size_t>(n * padded));
+    engine.begin_evaluation(evaluation_visits(model.units()));
+    for (int u = 0; u < model.units(); ++u) {
+      auto const params = engine.params(lane, {u, Phase::forward});
+      model.forward(lane, u, params, batch);
+      if (u + 1 == model.units()) model.head().logits(lane, params, make_mat(memory.data(), n, padded), 0);
+    }
+    auto const all = read(memory.data(), n * padded);
+    std::vector<float> wanted;
+    for (std::int64_t row = 0; row < n; ++row) {
+      auto const first = all.begin() + row * padded;
+      wanted.insert(wanted.end(), first, first + model_.vocabulary);
+    }
+    return wanted;
+  }
+
+private:
+  SmallRunOptions options(std::int64_t stage) {
+    std::int64_t const b = file_.attribute("batch");
+    std::int64_t const t = model_.context;
+    auto const copy = [t](std::vector<std::int32_t> const& from, std::int64_t row, std::span<std::int32_t> to) {
+      std::copy_n(from.begin() + row * t, t, to.begin());
+    };
+    auto const tokens = file_.read<std::int32_t>("/tokens");
+    auto const targets = file_.read<std::int32_t>("/targets");
+    return {.model = model_,
+            .stage = stage,
+            .micro = b,
+            .rows = [=](std::int64_t batch, std::int64_t row, std::span<std::int32_t> in, std::span<std::int32_t> out) {
+              copy(tokens, batch * b + row, in);
+              copy(targets, batch * b + row, out);
+            }};
+  }
+  static void write(StateEntry const& entry, std::vector<float> const& values) {
+    REQUIRE(static_cast<std::int64_t>(values.size()) == entry.interval.size());
+    Kokkos::View<float const*, HostMemory, Unmanaged> const host(values.data(), values.size());
+    Kokkos::deep_copy(make_vec(static_cast<float*>(entry.data), entry.interval.size()), host);
+  }
+  static std::vector<float> read(float const* data, std::int64_t count) {
+    auto const host = Kokkos::create_mirror_view_and_copy(HostMemory(), make_vec<float const>(data, count));
+    return {host.data(), host.data() + host.extent(0)};
+  }
+
+  ReferenceFile const& file_;
+  ModelConfig model_;
+  SelfComm comm_;
+  SmallRun<T> run_;
+};
+
+template <class T>
+inline constexpr double tolerance = std::is_same_v<T, float> ? 1e-5 : 2e-2;
+
+} // namespace
+
+TEMPLATE_TEST_CASE("logits, loss and gradients are PyTorch's", "", float, bf16) {
+  for (char const* const name : {"gpt2_a.h5", "gpt2_b.h5"}) {
+    ReferenceFile const file(name);
+    Reference<TestType> reference(file, 0);
+    INFO(name);
+    CHECK(relative_error(reference.logits(), file.read<float>("/logits")) < tolerance<TestType>);
+    double loss = 0;
+    auto const gradients = reference.gradients(loss);
+    CHECK(relative_difference(loss, file.read<float>("/loss")[0]) < tolerance<TestType>);
+    for (auto const& [tensor, gradient] : gradients) {
+      INFO(tensor);
+      CHECK(relative_error(gradient, file.read<float>("/gradients/" + tensor)) < tolerance<TestType>);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("ten AdamW updates are PyTorch's", "", float, bf16) {
+  for (char const* const name : {"gpt2_a.h5", "gpt2_b.h5"}) {
+    for (std::int64_t const stage : {0, 3}) {
+      ReferenceFile const file(name);
+      Reference<TestType> reference(file, stage);
+      auto const rates = file.read<double>("/adamw/lr");
+      auto const losses = file.read<float>("/adamw/losses");
+      auto const norms = file.read<float>("/adamw/norms");
+      INFO(name << ", stage " << stage);
+      for (std::size_t i = 0; i < rates.size(); ++i) {
+        INFO("update " << i + 1);
+        auto const step = static_cast<std::int64_t>(i);
+        StepReport const report = reference.run().step(step, rates[i], step + 1);
+        CHECK(relative_difference(report.loss, losses[i]) < tolerance<TestType>);
+        CHECK(relative_difference(report.update.norm, norms[i]) < tolerance<TestType>);
+      }
+      struct Kind {
+        char const* ours;
+        char const* theirs;
+      };
+      for (Kind const kind : {Kind{"master", "parameters"}, Kind{"m", "m"}, Kind{"v", "v"}}) {
+        for (auto const& [tensor, values] : reference.values(kind.ours)) {
+          INFO(kind.ours << " of " << tensor);
+          auto const theirs = file.read<float>(std::string("/adamw/") + kind.theirs + "/" + tensor);
+          CHECK(relative_error(without_key_bias(tensor, values), without_key_bias(tensor, theirs)) <
+                tolerance<TestType>);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,45 @@
+#pragma once
+#include "comm/communicator.hpp"
+
+#include <functional>
+
+namespace kozero::test {
+
+/// Forwards to another communicator, and lets a test spoil this rank's gradients on their way into a reduction.
+class FaultyComm final : public Communicator {
+public:
+  /// `spoil` gets the number of the reduction, from 0, and the fp32 gradients that this rank adds to it.
+  using Spoil = std::function<void(std::int64_t reduction, std::span<float> gradients)>;
+  FaultyComm(Communicator& inner, Spoil spoil) : inner_(inner), spoil_(std::move(spoil)) {}
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  std::string description() const override { return inner_.description(); }
+  using Communicator::broadcast;
+  Pending all_gather(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override {
+    return inner_.all_gather(lane, whole, partition, purpose);
+  }
+  Pending reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override {
+    spoil(whole, purpose);
+    return inner_.reduce_scatter(lane, whole, partition, purpose);
+  }
+  Pending all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override {
+    spoil(whole, purpose);
+    return inner_.all_reduce(lane, whole, partition, purpose);
+  }
+  Pending broadcast(Lane const& lane, Span data, int root, Traffic purpose) override {
+    return inner_.broadcast(lane, data, root, purpose);
+  }
+  void barrier() override { inner_.barrier(); }
+
+private:
+  void spoil(Span whole, Traffic purpose) {
+    if (purpose != Traffic::gradients) return;
+    spoil_(reduction_++, std::span(static_cast<float*>(whole.data), static_cast<std::size_t>(whole.count)));
+  }
+  Communicator& inner_;
+  Spoil spoil_;
+  std::int64_t reduction_ = 0;
+};
+
+} // namespace kozero::test

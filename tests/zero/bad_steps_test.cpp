@@ -1,0 +1,110 @@
+// Updates that must not happen, and losses over uneven batches.
+#include "support/catch.hpp"
+#include "support/faulty_comm.hpp"
+#include "support/small_run.hpp"
+
+#include "comm/self_comm.hpp"
+#include "comm/world.hpp"
+
+#include <limits>
+
+using namespace kozero;
+using namespace kozero::test;
+
+TEST_CASE("an Inf or NaN on one rank skips the update on all and leaves every bit as it was") { // CASES 6
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SmallRunOptions options{.micro = 2};
+  std::int64_t const reductions_an_update = options.model.layers + 2;
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    for (float const bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      options.stage = stage;
+      // Update 3 (number 2): the reduction of h.0, which comes after the head's.
+      FaultyComm comm(*world, [&](std::int64_t reduction, std::span<float> gradients) {
+        bool const strikes = reduction == 2 * reductions_an_update + 1 && world->rank() == world->size() - 1;
+        if (strikes) gradients[3 * 21 * 21 + 5] = bad; // the sixth element of h.0.attn.proj.weight
+      });
+      SmallRun<float> run(options, comm);
+      std::string before;
+      for (std::int64_t batch = 0; batch < 5; ++batch) {
+        StepReport const step = run.step(batch, 1e-3, batch < 3 ? batch + 1 : batch);
+        INFO("stage " << stage << ", batch " << batch);
+        CHECK(step.update.applied == (batch != 2));
+        std::string const hash = run.engine().state_hash(Lane());
+        if (batch == 2) {
+          CHECK(hash == before);
+          CHECK(step.update.bad_tensor == "h.0.attn.proj.weight");
+        } else {
+          CHECK(hash != before);
+        }
+        before = hash;
+        CHECK(std::isfinite(step.loss));
+      }
+    }
+  }
+}
+
+TEST_CASE("micro-batches with 33, 1, 0 and 20 valid targets equal one batch") { // CASES 7
+  ModelConfig const model = odd_model();
+  RowMaker const random = random_rows(model.vocabulary);
+  RowMaker const uneven = [&](std::int64_t batch, std::int64_t row, std::span<std::int32_t> in,
+                              std::span<std::int32_t> out) {
+    random(batch, row, in, out);
+    std::int64_t const valid[] = {33, 1, 0, 20};
+    for (std::size_t t = 0; t < out.size(); ++t) {
+      out[t] = static_cast<std::int64_t>(t) < valid[row % 4] ? in[t] : -1;
+    }
+  };
+  SelfComm self;
+  auto const apart = small_run<float>({.model = model, .micro = 1, .accumulate = 4, .rows = uneven}, self);
+  auto const together = small_run<float>({.model = model, .micro = 4, .accumulate = 1, .rows = uneven}, self);
+  CHECK(largest_difference(apart.losses, together.losses) < 1e-6);
+  CHECK(largest_difference(apart.norms, together.norms) < 1e-5);
+
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  auto const ranks = small_run<float>({.model = model, .stage = 2, .micro = 1, .accumulate = 4, .rows = uneven}, *world);
+  auto const one =
+      small_run<float>({.model = model, .micro = 1, .accumulate = 4 * world->size(), .rows = uneven}, self);
+  CHECK(largest_difference(ranks.losses, one.losses) < 1e-6);
+  CHECK(largest_difference(ranks.norms, one.norms) < 1e-5);
+}
+
+TEST_CASE("a batch without a valid target has loss 0, and only decay moves, on matrices alone") { // CASES 7 and 10
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  RowMaker const none = [](std::int64_t, std::int64_t, std::span<std::int32_t> in, std::span<std::int32_t> out) {
+    std::fill(in.begin(), in.end(), 1);
+    std::fill(out.begin(), out.end(), -1);
+  };
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    SmallRunOptions options{.stage = stage, .rows = none};
+    SmallRun<float> run(options, *world);
+    auto const values = [&] {
+      std::vector<std::vector<float>> tensors;
+      for (auto const& entry : run.engine().state()) {
+        if (entry.kind != "master") continue;
+        Vec<float const> const part = make_vec<float const>(static_cast<float*>(entry.data), entry.interval.size());
+        auto const host = Kokkos::create_mirror_view_and_copy(HostMemory(), part);
+        tensors.emplace_back(host.data(), host.data() + host.extent(0));
+      }
+      return tensors;
+    };
+    auto const before = values();
+    StepReport const step = run.step(0, 1e-2, 1);
+    auto const after = values();
+    CHECK(step.loss == 0.0);
+    CHECK(step.update.norm == 0.0);
+    CHECK(step.update.applied);
+    std::size_t tensor = 0;
+    for (auto const& entry : run.engine().state()) {
+      if (entry.kind != "master") continue;
+      float const keep = entry.shape.size() >= 2 ? 1.0f - 1e-2f * 0.1f : 1.0f;
+      for (std::size_t i = 0; i < before[tensor].size(); ++i) {
+        INFO(entry.name << " element " << i);
+        REQUIRE(std::abs(after[tensor][i] - keep * before[tensor][i]) <= 1e-7f * std::abs(before[tensor][i]));
+      }
+      ++tensor;
+    }
+  }
+}

@@ -1,0 +1,157 @@
+// DESIGN's chain of equalities: stages against each other, ranks against one rank.
+#include "support/catch.hpp"
+#include "support/small_run.hpp"
+
+#include "comm/self_comm.hpp"
+#include "comm/world.hpp"
+
+#include <cstring>
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+std::vector<SmallRunResult> all_stages(SmallRunOptions options, ComputeType compute, Communicator& comm) {
+  std::vector<SmallRunResult> results;
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    options.stage = stage;
+    results.push_back(compute == ComputeType::fp32 ? small_run<float>(options, comm) : small_run<bf16>(options, comm));
+  }
+  return results;
+}
+
+/// The same batches on one rank: all windows of a batch in `micro` at a time.
+SmallRunResult on_one_rank(SmallRunOptions options, std::int64_t ranks, std::int64_t micro) {
+  Ledger ledger;
+  SelfComm self;
+  options.accumulate = options.accumulate * options.micro * ranks / micro;
+  options.micro = micro;
+  options.stage = 0;
+  return small_run<float>(options, self);
+}
+
+} // namespace
+
+TEST_CASE("all stages have the same bits without accumulation") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  for (auto const& model : {odd_model(), tiny_model()}) {
+    for (bool const tied : {true, false}) {
+      for (auto const compute : {ComputeType::fp32, ComputeType::bf16}) {
+        SmallRunOptions options{.model = model, .micro = 2};
+        options.model.tied = tied;
+        auto const results = all_stages(options, compute, *comm);
+        for (int stage = 1; stage <= 3; ++stage) {
+          INFO("width " << model.width << ", stage " << stage << ", tied " << tied);
+          CHECK(results[stage].hash == results[0].hash);
+          CHECK(results[stage].losses == results[0].losses);
+          CHECK(results[stage].norms == results[0].norms);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("with accumulation stages 0 and 1, and 2 and 3, have the same bits, and the pairs agree") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  for (auto const& model : {odd_model(), tiny_model()}) {
+    for (auto const compute : {ComputeType::fp32, ComputeType::bf16}) {
+      SmallRunOptions const options{.model = model, .accumulate = 4};
+      auto const results = all_stages(options, compute, *comm);
+      INFO("width " << model.width);
+      CHECK(results[0].hash == results[1].hash);
+      CHECK(results[2].hash == results[3].hash);
+      if (compute == ComputeType::fp32) {
+        CHECK(largest_difference(results[2].losses, results[0].losses) < 1e-5);
+        CHECK(largest_difference(results[2].norms, results[0].norms) < 1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("N ranks train as one rank does on the same batch") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  for (auto const& model : {odd_model(), tiny_model()}) {
+    for (std::int64_t stage = 0; stage <= 3; ++stage) {
+      SmallRunOptions options{.model = model, .stage = stage, .micro = 2, .accumulate = 2};
+      auto const ranks = small_run<float>(options, *comm);
+      auto const one = on_one_rank(options, comm->size(), 1);
+      INFO("width " << model.width << ", stage " << stage);
+      CHECK(largest_difference(ranks.losses, one.losses) < 1e-5);
+      CHECK(largest_difference(ranks.norms, one.norms) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("every way to cut a batch into micro-batches gives the same norm, the first included") { // CASES 5
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  struct Cut {
+    std::int64_t micro, accumulate;
+  };
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    std::vector<SmallRunResult> results;
+    for (Cut const cut : {Cut{8, 1}, Cut{2, 4}, Cut{1, 8}}) {
+      results.push_back(small_run<float>({.stage = stage, .micro = cut.micro, .accumulate = cut.accumulate}, *comm));
+    }
+    INFO("stage " << stage);
+    CHECK(largest_difference(results[1].norms, results[0].norms) < 1e-5);
+    CHECK(largest_difference(results[2].norms, results[0].norms) < 1e-5);
+  }
+}
+
+TEST_CASE("recomputed activations have the same bits") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  SmallRunOptions options{.stage = 3, .micro = 2};
+  options.model.layers = 3;
+  auto const kept = small_run<bf16>(options, *comm);
+  options.recompute = Recompute::unit;
+  CHECK(small_run<bf16>(options, *comm).hash == kept.hash);
+}
+
+TEST_CASE("parameters gathered at stage 3 have the bits of stage 0") { // CASES 3
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  SmallRunOptions options{.micro = 2};
+  options.model.layers = 3;
+  auto const parameters = [&](std::int64_t stage) {
+    options.stage = stage;
+    SmallRun<bf16> run(options, *comm);
+    run.run();
+    int const units = run.model().units();
+    std::vector<std::vector<std::uint16_t>> blocks;
+    run.engine().begin_evaluation(evaluation_visits(units));
+    for (int u = 0; u < units; ++u) {
+      auto const block = run.engine().params(Lane(), {u, Phase::forward})[0];
+      auto const host = Kokkos::create_mirror_view_and_copy(HostMemory(), block);
+      auto& bits = blocks.emplace_back();
+      for (std::size_t i = 0; i < host.extent(0); ++i) bits.push_back(host(i).bits());
+    }
+    return blocks;
+  };
+  CHECK(parameters(3) == parameters(0));
+}
+
+TEST_CASE("more ranks than elements: the losses of one rank, and one norm on all ranks") { // CASES 2 and 4
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  for (std::int64_t stage = 1; stage <= 3; ++stage) {
+    for (bool const clipping : {true, false}) {
+      SmallRunOptions options{.model = tiny_model(), .stage = stage};
+      options.optimizer.clip = clipping ? std::optional(0.01) : std::nullopt;
+      auto const ranks = small_run<float>(options, *comm);
+      auto const one = on_one_rank(options, comm->size(), 1);
+      INFO("stage " << stage << ", clipping " << clipping);
+      CHECK(largest_difference(ranks.losses, one.losses) < 1e-6);
+      for (double const norm : ranks.norms) {
+        std::int64_t bits = 0;
+        std::memcpy(&bits, &norm, sizeof bits);
+        for (std::int64_t const other : comm->gather(bits)) CHECK(other == bits);
+      }
+    }
+  }
+}

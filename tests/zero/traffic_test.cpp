@@ -1,0 +1,79 @@
+// The table of DESIGN 4, to the element.
+#include "support/catch.hpp"
+#include "support/small_run.hpp"
+
+#include "comm/world.hpp"
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+struct Moved {
+  std::int64_t parameters, gradients; // elements received, all ranks together, an update
+};
+
+Moved moved_in_one_update(SmallRunOptions options, Communicator& comm) {
+  options.updates = 1;
+  auto const result = small_run<bf16>(options, comm);
+  std::array<std::int64_t, 2> sums = {result.parameters.elements, result.gradients.elements};
+  CHECK(result.parameters.bytes == 2 * sums[0]);
+  CHECK(result.gradients.bytes == 4 * sums[1]);
+  comm.sum(std::span<std::int64_t>(sums));
+  return {sums[0], sums[1]};
+}
+
+ModelConfig model_of(std::int64_t layers, bool tied) {
+  ModelConfig model = odd_model();
+  model.layers = layers;
+  model.tied = tied;
+  return model;
+}
+
+} // namespace
+
+TEST_CASE("traffic of an update is that of the table, to the element") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  for (bool const tied : {true, false}) {
+    ModelConfig const model = model_of(3, tied);
+    ModelLayout const layout = model_layout(model);
+    // (N-1)/N of the parameters a rank, so N-1 times the parameters on all ranks together
+    std::int64_t const psi = parameter_count(layout) * (comm->size() - 1);
+    auto const at_stage = [&](std::int64_t stage) {
+      return moved_in_one_update({.model = model, .stage = stage}, *comm);
+    };
+    INFO("tied " << tied);
+    Moved const stage_0 = at_stage(0);
+    CHECK(stage_0.parameters == 0);
+    CHECK(stage_0.gradients == 2 * psi);
+    for (std::int64_t const stage : {1, 2}) {
+      Moved const moved = at_stage(stage);
+      CHECK(moved.parameters == psi);
+      CHECK(moved.gradients == psi);
+    }
+    // Stage 3 gathers each block for forward and again for backward, but for the three that need no second time:
+    // the embedding, the last layer and the head.
+    std::int64_t const once =
+        (layout[0].size() + layout[layout.size() - 2].size() + layout.back().size()) * (comm->size() - 1);
+    Moved const stage_3 = at_stage(3);
+    CHECK(stage_3.parameters == 2 * psi - once);
+    CHECK(stage_3.gradients == psi);
+  }
+}
+
+TEST_CASE("with accumulation only what moves each micro-batch moves more") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  ModelConfig const model = model_of(2, true);
+  auto const moved = [&](std::int64_t stage, std::int64_t accumulate) {
+    return moved_in_one_update({.model = model, .stage = stage, .accumulate = accumulate}, *comm);
+  };
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    Moved const once = moved(stage, 1);
+    Moved const four_times = moved(stage, 4);
+    INFO("stage " << stage);
+    CHECK(four_times.gradients == once.gradients * (stage >= 2 ? 4 : 1));
+    CHECK(four_times.parameters == once.parameters * (stage == 3 ? 4 : 1));
+  }
+}
