@@ -17,8 +17,9 @@ bool writes_text(Config const& config) { return config.model.vocabulary <= 256; 
 std::vector<std::int32_t> prompt_of(GenerateArguments const& arguments, Config const& config) {
   if (!arguments.prompt_tokens.empty()) return arguments.prompt_tokens;
   if (!writes_text(config)) {
-    throw InputError("the model's tokens are no bytes (its vocabulary is larger than 256), so --prompt means nothing to "
-                     "it; give ids with --prompt-tokens");
+    throw InputError(
+        "the model's tokens are no bytes (its vocabulary is larger than 256), so --prompt means nothing to "
+        "it; give ids with --prompt-tokens");
   }
   std::vector<std::int32_t> tokens;
   for (unsigned char const byte : arguments.prompt) tokens.push_back(byte);
@@ -42,8 +43,8 @@ int run_generate(GenerateArguments const& arguments) {
     std::fflush(stdout);
   };
   for (std::int32_t const token : prompt) write(token);
-  generate(checkpoint, config, prompt,
-           {arguments.tokens, arguments.temperature, arguments.top_k, arguments.seed}, write, ledger);
+  generate(checkpoint, config, prompt, {arguments.tokens, arguments.temperature, arguments.top_k, arguments.seed},
+           write, ledger);
   std::fputc('\n', stdout);
   return exit_done;
 }

@@ -23,6 +23,7 @@ struct CommandLine {
   CheckArguments check;
   GenerateArguments generate;
   std::function<int()> run;
+  bool needs_all_ranks = false;
 
   CommandLine() {
     app.set_version_flag("--version", version());
@@ -38,11 +39,18 @@ private:
     command.add_option("deck", train.deck, "Input deck (YAML)")->required();
     command.add_option("overrides", train.overrides, "Keys of the deck with other values: optimizer.lr=1e-4");
     command.add_flag("--dry-run", train.dry_run, "Read deck and data, print the table, and stop");
-    command.add_flag("--overwrite", train.overwrite, "Start anew in a folder that holds a run already");
+    auto* const overwrite =
+        command.add_flag("--overwrite", train.overwrite, "Start anew in a folder that holds a run already");
     auto* const resume =
-        command.add_flag("--resume", train.resume, "Go on from the newest checkpoint of the run folder");
-    command.add_option("--resume-from", train.resume_from, "Go on from this checkpoint")->excludes(resume);
-    command.callback([this] { run = [this] { return run_train(train); }; });
+        command.add_flag("--resume", train.resume, "Go on from the newest checkpoint of the run folder")
+            ->excludes(overwrite);
+    command.add_option("--resume-from", train.resume_from, "Go on from this checkpoint")
+        ->excludes(resume)
+        ->excludes(overwrite);
+    command.callback([this] {
+      needs_all_ranks = true;
+      run = [this] { return run_train(train); };
+    });
   }
 
   void add_check() {
@@ -63,9 +71,15 @@ private:
     command.add_option("--prompt-tokens", generate.prompt_tokens, "Token ids to go on from, with commas")
         ->delimiter(',')
         ->excludes(prompt);
-    command.add_option("--tokens", generate.tokens, "How many to write")->check(CLI::NonNegativeNumber)->capture_default_str();
-    command.add_option("--temperature", generate.temperature, "0 is greedy")->check(CLI::NonNegativeNumber)->capture_default_str();
-    command.add_option("--top-k", generate.top_k, "Only the k likeliest tokens; 0: all")->check(CLI::NonNegativeNumber)->capture_default_str();
+    command.add_option("--tokens", generate.tokens, "How many to write")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    command.add_option("--temperature", generate.temperature, "0 is greedy")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    command.add_option("--top-k", generate.top_k, "Only the k likeliest tokens; 0: all")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
     command.add_option("--seed", generate.seed, "Of the random choices")->capture_default_str();
     command.callback([this] { run = [this] { return run_generate(generate); }; });
   }
@@ -96,6 +110,7 @@ int main(int argc, char** argv) {
   kozero::Runtime runtime(argc, argv);
   log::start(runtime.rank() == 0 ? log::Voice::speaks : log::Voice::silent);
   try {
+    if (runtime.rank() != 0 && !command_line.needs_all_ranks) return exit_done;
     return command_line.run();
   } catch (std::exception const& error) {
     return report(runtime, error);

@@ -12,7 +12,6 @@
 #include "train/trainer.hpp"
 
 #include <filesystem>
-#include <fstream>
 
 namespace kozero {
 
@@ -24,28 +23,25 @@ bool resumes(TrainArguments const& arguments) { return arguments.resume || !argu
 
 /// Rank 0 reads; every rank parses the same bytes.
 Deck read_deck_everywhere(TrainArguments const& arguments, Communicator& comm) {
-  std::string text = on_all_ranks(
-      comm, [&] { return comm.rank() == 0 ? read_text_file(arguments.deck) : std::string(); });
+  std::string text =
+      on_all_ranks(comm, [&] { return comm.rank() == 0 ? read_text_file(arguments.deck) : std::string(); });
   comm.broadcast(text, 0);
   return on_all_ranks(comm, [&] { return read_deck(text, arguments.deck, arguments.overrides); });
 }
 
 /// The run's folder as rank 0 sees it; a folder that holds a run already is not written over by accident.
-fs::path prepare_folder(Config const& config, TrainArguments const& arguments, Deck const& deck, Communicator& comm) {
+fs::path prepare_folder(Config const& config, TrainArguments const& arguments, Communicator& comm) {
   std::string path = on_all_ranks(comm, [&] {
     if (comm.rank() != 0) return std::string();
     RunFolder const folder(config.run.dir);
-    bool const holds_a_run = fs::exists(folder.checkpoints() + "/latest");
-    if (holds_a_run && !resumes(arguments) && !arguments.overwrite) {
-      throw InputError(fmt::format("run folder '{}' holds a run already (it has checkpoints); go on with --resume, or "
-                                   "start anew with --overwrite or another run.dir",
-                                   folder.path()));
+    if (folder.holds_checkpoints() && !resumes(arguments)) {
+      if (!arguments.overwrite) {
+        throw InputError(fmt::format("run folder '{}' holds a run already (it has checkpoints); go on with --resume, "
+                                     "or start anew with --overwrite or another run.dir",
+                                     folder.path()));
+      }
+      folder.remove_checkpoints();
     }
-    if (!resumes(arguments) && arguments.overwrite) {
-      fs::remove_all(folder.checkpoints());
-      fs::create_directory(folder.checkpoints());
-    }
-    std::ofstream(folder.path() + "/deck.yaml") << deck.resolved_yaml;
     return folder.path();
   });
   comm.broadcast(path, 0);
@@ -106,12 +102,16 @@ int run_train(TrainArguments const& arguments) {
                  .resolved_deck = deck.resolved_yaml,
                  .corpus = corpus,
                  .batch = batch,
-                 .folder = prepare_folder(config, arguments, deck, *comm),
+                 .folder = prepare_folder(config, arguments, *comm),
                  .resume = std::nullopt};
   if (resumes(arguments)) {
     fs::path const wanted = arguments.resume_from.empty() ? input.folder : fs::path(arguments.resume_from);
     input.resume = find_checkpoint(wanted, deck, batch, *comm);
   }
+  on_all_ranks(*comm, [&] {
+    if (comm->rank() == 0) RunFolder(input.folder.string()).write_deck(deck.resolved_yaml);
+    return true;
+  });
   return train(input, *comm, ledger) == RunEnd::done ? exit_done : exit_stopped_early;
 }
 

@@ -1,4 +1,4 @@
-# Every library that kozero uses, found and nothing else. Each is linked PRIVATE where DESIGN gives it its home.
+# Every library that kozero uses, found and nothing else. Each is linked PRIVATE by the one folder that is its home.
 find_package(Threads REQUIRED)
 find_package(OpenMP COMPONENTS CXX)
 find_package(MPI REQUIRED COMPONENTS C)
@@ -18,4 +18,9 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 # yaml-cpp's target has had two names.
 if(NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
+endif()
+
+# fmt 9 takes nvcc for a compiler without constexpr, but declares some functions constexpr all the same.
+if(Kokkos_DEVICES MATCHES "CUDA")
+  target_compile_definitions(kozero_flags INTERFACE FMT_USE_CONSTEXPR=1)
 endif()

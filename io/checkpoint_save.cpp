@@ -25,7 +25,7 @@ void together(Communicator& comm, std::int64_t step, Task&& task) {
   if (failed == 0) return;
   auto const failures = comm.gather(failure);
   auto const first = std::find_if(failures.begin(), failures.end(), [](auto const& text) { return !text.empty(); });
-  throw Error(
+  throw SharedError(
       fmt::format("the checkpoint of update {} is not saved: rank {}: {}", step, first - failures.begin(), *first));
 }
 

@@ -1,6 +1,7 @@
 #include "io/run_folder.hpp"
 
 #include "core/error.hpp"
+#include "io/checkpoint_folder.hpp"
 
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 namespace kozero {
 
@@ -57,6 +59,26 @@ RunFolder::RunFolder(std::string const& dir) {
   make_folder(checkpoints());
   try_to_write(path_);
   try_to_write(checkpoints());
+}
+
+bool RunFolder::holds_checkpoints() const { return !checkpoint::list_steps(checkpoints()).empty(); }
+
+void RunFolder::remove_checkpoints() const {
+  std::error_code error;
+  std::filesystem::remove_all(checkpoints(), error);
+  if (error) refuse(path_, "keeps its old checkpoints", error.message());
+  make_folder(checkpoints());
+}
+
+void RunFolder::write_deck(std::string const& text) const {
+  errno = 0;
+  std::ofstream file(deck_file(), std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) {
+    throw Error(
+        fmt::format("'{}' cannot be written ({}); free space or correct run.dir", deck_file(), std::strerror(errno)));
+  }
 }
 
 } // namespace kozero

@@ -17,6 +17,13 @@ public:
   std::string const& path() const { return path_; } // absolute
   std::string checkpoints() const { return path_ + "/checkpoints"; }
   std::string metrics_file() const { return path_ + "/metrics.jsonl"; }
+  std::string deck_file() const { return path_ + "/deck.yaml"; }
+
+  /// A run that went as far as its first checkpoint is here already.
+  bool holds_checkpoints() const;
+  void remove_checkpoints() const;
+  /// The resolved deck, for people to look at; a resumed run reads its checkpoint's.
+  void write_deck(std::string const& text) const;
 
 private:
   std::string path_;

@@ -17,7 +17,7 @@ inline constexpr std::int64_t tile_lanes = host_reaches_device ? 64 : 32;
 /// Rows that tile_product works on at once; row counts are padded to a multiple of it.
 inline constexpr std::int64_t row_group = 8;
 
-constexpr std::int64_t padded(std::int64_t width) { return (width + row_group - 1) / row_group * row_group; }
+KOKKOS_FORCEINLINE_FUNCTION constexpr std::int64_t padded(std::int64_t width) { return (width + row_group - 1) / row_group * row_group; }
 
 /// body(row, column) for a grid, in any order.
 template <class Body>
@@ -45,7 +45,7 @@ KOKKOS_FORCEINLINE_FUNCTION void lane_loop([[maybe_unused]] RowTeam const& team,
     for (std::int64_t lane = 0; lane < tile_lanes; ++lane) body(row, lane);
   }
 #else
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, tile_lanes), [&](std::int64_t lane) {
+  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, std::int64_t{tile_lanes}), [&](std::int64_t lane) {
     for (std::int64_t row = 0; row < n_rows; ++row) body(row, lane);
   });
   team.team_barrier();

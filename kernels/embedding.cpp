@@ -12,11 +12,12 @@ constexpr std::int64_t column_chunk = 256;
 
 std::int64_t column_chunks(std::int64_t columns) { return (columns + column_chunk - 1) / column_chunk; }
 
-// sum [column …] += the rows source(i), i = 0 … n-1, of dx, one after another.
+// The columns of chunk `chunk` of sum [width] += those of the rows source(i), i = 0 … n-1, of dx, one after another.
 template <class T, class Source>
-KOKKOS_FORCEINLINE_FUNCTION void add_rows(RowTeam const& team, float* sum, Mat<T const> const& dx, std::int64_t column,
-                                          std::int64_t n, Source const& source) {
-  std::int64_t const left = cols(dx) - column;
+KOKKOS_FORCEINLINE_FUNCTION void add_rows(RowTeam const& team, float* sum, Mat<T const> const& dx, std::int64_t width,
+                                          std::int64_t chunk, std::int64_t n, Source const& source) {
+  std::int64_t const column = chunk * column_chunk;
+  std::int64_t const left = width - column;
   std::int64_t const count = left < column_chunk ? left : column_chunk;
   for (std::int64_t i = 0; i < n; ++i) {
     T const* const from = &dx(source(i), column);
@@ -53,7 +54,8 @@ void embedding_backward(Lane const& lane, Mat<float> dwte, Mat<float> dwpe, Mat<
   std::int64_t const context = rows(dwpe);
   KOZERO_ASSERT(n % context == 0);
   std::int64_t const windows = n / context;
-  std::int64_t const chunks = column_chunks(cols(dx));
+  std::int64_t const width = cols(dx);
+  std::int64_t const chunks = column_chunks(width);
   auto const starts = groups.starts;
   auto const positions = groups.positions;
   for_each_row(
@@ -62,14 +64,14 @@ void embedding_backward(Lane const& lane, Mat<float> dwte, Mat<float> dwpe, Mat<
         std::int64_t const group = index / chunks;
         std::int64_t const begin = starts(group);
         float* const sum = &dwte(tokens(positions(begin)), 0);
-        add_rows(team, sum, dx, index % chunks * column_chunk, starts(group + 1) - begin,
+        add_rows(team, sum, dx, width, index % chunks, starts(group + 1) - begin,
                  [&](std::int64_t i) { return positions(begin + i); });
       });
   for_each_row(
       lane, "kozero::embedding::backward::positions", context * chunks,
       KOKKOS_LAMBDA(RowTeam const& team, std::int64_t index) {
         std::int64_t const place = index / chunks;
-        add_rows(team, &dwpe(place, 0), dx, index % chunks * column_chunk, windows,
+        add_rows(team, &dwpe(place, 0), dx, width, index % chunks, windows,
                  [&](std::int64_t window) { return window * context + place; });
       });
 }

@@ -1,6 +1,5 @@
 // gemm by Kokkos Kernels, for devices and for hosts without oneDNN. It multiplies in fp32; bf16 is widened piece by
 // piece in device memory of bounded size.
-#include "core/error.hpp"
 #include "kernels/gemm.hpp"
 
 #include <KokkosBlas3_gemm.hpp>

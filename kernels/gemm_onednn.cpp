@@ -1,6 +1,5 @@
 // gemm on hosts: tiles of c in parallel, each by single-threaded oneDNN. oneDNN's own threads are not used, as they may
 // cut k where the number of threads says, which moves bits.
-#include "core/error.hpp"
 #include "core/host_simd.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gemm_grid.hpp"

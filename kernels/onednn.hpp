@@ -20,7 +20,7 @@ void sgemm(Shape const& shape, float* sum, Operand<float> const& a, Operand<floa
 
 /// How bf16 operands are multiplied. Processors with matrix units (AMX) take them as they are, through oneDNN's
 /// matmul. On others fp32 is as fast or faster, exact in its products, and there on every processor: measured on a
-/// Xeon with AVX-512 BF16 but no AMX, 87 GFLOP/s a core as they are, 145 as fp32 with the conversions counted.
+/// Xeon with AVX-512 BF16 but no AMX, 87 GFLOP/s a core as they are, 140 as fp32 with the conversions counted.
 enum class Bf16Way { native, as_fp32 };
 
 /// The way on this processor. KOZERO_BF16_GEMM=native or fp32 in the environment chooses another.

@@ -74,8 +74,8 @@ void require_countable(std::int64_t elements) {
                  elements, std::numeric_limits<Count>::max());
 }
 
-std::byte* at(Span const& span, std::int64_t element) {
-  return static_cast<std::byte*>(span.data) + element * size_of(span.type);
+unsigned char* at(Span const& span, std::int64_t element) {
+  return static_cast<unsigned char*>(span.data) + element * size_of(span.type);
 }
 
 // A piece of every rank's interval: where it lies in an array, by rank.
@@ -105,15 +105,15 @@ private:
 };
 
 template <class Memory>
-using Bytes = Kokkos::View<std::byte*, Kokkos::LayoutRight, Memory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+using Bytes = Kokkos::View<unsigned char*, Kokkos::LayoutRight, Memory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
-void copy_to_host(Lane const& lane, std::byte* to, std::byte* from, std::int64_t bytes) {
+void copy_to_host(Lane const& lane, unsigned char* to, unsigned char* from, std::int64_t bytes) {
   if (bytes == 0) return;
   auto const n = static_cast<std::size_t>(bytes);
   Kokkos::deep_copy(lane.exec(), Bytes<PinnedMemory>(to, n), Bytes<DeviceMemory>(from, n));
 }
 
-void copy_to_device(Lane const& lane, std::byte* to, std::byte* from, std::int64_t bytes) {
+void copy_to_device(Lane const& lane, unsigned char* to, unsigned char* from, std::int64_t bytes) {
   if (bytes == 0) return;
   auto const n = static_cast<std::size_t>(bytes);
   Kokkos::deep_copy(lane.exec(), Bytes<DeviceMemory>(to, n), Bytes<PinnedMemory>(from, n));
@@ -136,7 +136,7 @@ struct MpiComm::Impl {
   int rank = 0;
   int size = 1;
   MpiCommOptions options;
-  PinnedBuffer<std::byte> staging;
+  PinnedBuffer<unsigned char> staging;
 
   bool stages(Span const& span) const {
     return span.space == Space::device && options.device == MpiCommOptions::DeviceMemory::staged;
@@ -144,7 +144,7 @@ struct MpiComm::Impl {
 
   // Elements of every rank's shard that fit when the staging memory is cut into `regions`.
   std::int64_t part_length(DType type, int regions) const { return staging.size() / regions / size / size_of(type); }
-  std::byte* region(int number, int regions) const { return staging.data() + staging.size() / regions * number; }
+  unsigned char* region(int number, int regions) const { return staging.data() + staging.size() / regions * number; }
 
   void gather_staged(Lane const& lane, Span const& whole, Partition const& partition);
 };
@@ -160,17 +160,17 @@ public:
       : comm_(comm), rank_(rank), lane_(lane), whole_(whole), partition_(partition), staged_(staged),
         part_length_(part_length) {}
 
-  // Memory of the round for what comes in, by rank, and of a staged one for what goes out.
+  // Memory of a round for what comes in, a piece from every rank, and if staged for what goes out.
   struct Slot {
-    std::byte* in = nullptr;
-    std::byte* out = nullptr;
+    unsigned char* in = nullptr;
+    unsigned char* out = nullptr;
   };
 
   void start(std::int64_t round, Slot const& slot) {
     if (staged_) {
       for (int r = 0; r < partition_.ranks(); ++r) {
         Interval const part = part_of(partition_.shard(r), round, part_length_);
-        copy_to_host(lane_, in_slot(slot.out, r), at(whole_, part.begin), part.size() * size_of(whole_.type));
+        copy_to_host(lane_, piece_in(slot.out, r), at(whole_, part.begin), part.size() * size_of(whole_.type));
       }
       lane_.fence();
     }
@@ -179,7 +179,7 @@ public:
     for (int step = 1; step < partition_.ranks(); ++step) {
       int const from = (rank_ - step + partition_.ranks()) % partition_.ranks();
       if (own.empty()) break;
-      KOZERO_MPI(MPI_Irecv, in_slot(slot.in, from), static_cast<int>(own.size()), mpi_type(whole_.type), from, tag,
+      KOZERO_MPI(MPI_Irecv, piece_in(slot.in, from), static_cast<int>(own.size()), mpi_type(whole_.type), from, tag,
                  comm_, &requests.emplace_back(MPI_REQUEST_NULL));
     }
     for (int step = 1; step < partition_.ranks(); ++step) {
@@ -196,20 +196,24 @@ public:
     Interval const own = part_of(partition_.shard(rank_), round, part_length_);
     std::vector<void const*> pieces;
     for (int r = 0; r < partition_.ranks(); ++r) {
-      pieces.push_back(r == rank_ ? addend(slot, r, own) : in_slot(slot.in, r));
+      pieces.push_back(r == rank_ ? addend(slot, r, own) : piece_in(slot.in, r));
     }
     tree_sum(whole_.type, pieces, own.size(), addend(slot, rank_, own));
-    if (staged_)
-      copy_to_device(lane_, at(whole_, own.begin), in_slot(slot.out, rank_), own.size() * size_of(whole_.type));
+    if (staged_) {
+      copy_to_device(lane_, at(whole_, own.begin), piece_in(slot.out, rank_), own.size() * size_of(whole_.type));
+    }
   }
 
 private:
   static constexpr int tag = 1;
 
-  std::byte* in_slot(std::byte* memory, int rank) const { return memory + rank * part_length_ * size_of(whole_.type); }
+  // Where the piece from or for a rank lies in a half of a slot.
+  unsigned char* piece_in(unsigned char* memory, int rank) const {
+    return memory + rank * part_length_ * size_of(whole_.type);
+  }
   // Where the host finds this rank's addends of a part.
-  std::byte* addend(Slot const& slot, int rank, Interval part) const {
-    return staged_ ? in_slot(slot.out, rank) : at(whole_, part.begin);
+  unsigned char* addend(Slot const& slot, int rank, Interval part) const {
+    return staged_ ? piece_in(slot.out, rank) : at(whole_, part.begin);
   }
 
   MPI_Comm comm_;
@@ -237,8 +241,8 @@ MpiComm::MpiComm(Ledger& ledger, MpiCommOptions const& options) : impl_(std::mak
                  "another size",
                  options.staging_bytes, impl_->size, unit);
   impl_->options = options;
-  impl_->staging =
-      PinnedBuffer<std::byte>(ledger, Category::staging, "messages", bytes, PinnedBuffer<std::byte>::Init::none);
+  impl_->staging = PinnedBuffer<unsigned char>(ledger, Category::staging, "messages", bytes,
+                                               PinnedBuffer<unsigned char>::Init::none);
 }
 
 MpiComm::~MpiComm() {
@@ -329,7 +333,7 @@ Pending MpiComm::broadcast(Lane const& lane, Span data, int root, Traffic purpos
   std::int64_t const length = staged ? impl_->staging.size() / element_bytes : std::int64_t{1} << 30;
   for (std::int64_t begin = 0; begin < data.count; begin += length) {
     std::int64_t const count = std::min(length, data.count - begin);
-    std::byte* const memory = staged ? impl_->staging.data() : at(data, begin);
+    unsigned char* const memory = staged ? impl_->staging.data() : at(data, begin);
     if (staged && rank() == root) {
       copy_to_host(lane, memory, at(data, begin), count * element_bytes);
       lane.fence();

@@ -19,7 +19,7 @@ struct MpiCommOptions {
 /// reduce_scatter exchanges pieces between all pairs of ranks and sums them where they belong, in rounds that fit the
 /// staging memory; the next round's messages are under way while one is summed. all_gather is one nonblocking
 /// MPI_Iallgatherv in place, finished by Pending::wait. Everything else, and what has to be staged, is done when the
-/// call returns.
+/// call returns. Waiting polls and yields the processor, so that more ranks than processors still get on.
 ///
 /// An MPI call that fails throws an Error with the call's name and MPI's own words. Freeing a communicator is
 /// collective, so the destructor leaves that out while an exception unwinds (see Pending): MPI_Abort follows.

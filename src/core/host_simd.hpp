@@ -6,7 +6,7 @@
 
 namespace kozero {
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && !defined(__AVX512F__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define KOZERO_TWO_HOST_TARGETS 1
 
 /// Whether the host loops run as compiled for AVX-512. May be set to false (never to true where the processor has

@@ -43,16 +43,6 @@ inline constexpr bool host_reaches_device = Kokkos::SpaceAccessibility<HostExec,
 #define KOZERO_ON_HOST 1
 #endif
 
-// A host function marked so is also compiled for AVX-512 and the loader picks the version that the processor can run.
-// Plain functions only; core/host_simd.hpp does the same for lambdas and templates.
-// Sanitizers and nvcc do not get on with the loader's hook; other architectures have no need of it.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && \
-    !defined(__NVCC__) && !defined(KOZERO_SANITIZED) && !defined(__AVX512F__)
-#define KOZERO_HOST_SIMD __attribute__((target_clones("arch=skylake-avx512", "default")))
-#else
-#define KOZERO_HOST_SIMD
-#endif
-
 namespace math {
 #if KOKKOS_VERSION >= 30700
 using Kokkos::exp;

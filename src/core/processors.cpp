@@ -20,7 +20,7 @@ ProcessorMask allowed_processors() {
   return mask;
 }
 
-int thread_share(std::span<ProcessorMask const> masks, int me) {
+int thread_share(std::vector<ProcessorMask> const& masks, int me) {
   double share = 0;
   for (std::size_t p = 0; p < ProcessorMask().size(); ++p) {
     if (!masks[static_cast<std::size_t>(me)][p]) continue;

@@ -1,6 +1,6 @@
 #pragma once
 #include <bitset>
-#include <span>
+#include <vector>
 
 namespace kozero {
 
@@ -13,6 +13,6 @@ ProcessorMask allowed_processors();
 /// How many threads rank `me` of a host should run, given the masks of all its ranks: every processor is divided among
 /// the ranks that may run on it. So ranks that the launcher bound apart keep all of theirs, unbound ones share the
 /// host, and ranks bound to a socket share the socket. At least 1.
-int thread_share(std::span<ProcessorMask const> masks, int me);
+int thread_share(std::vector<ProcessorMask> const& masks, int me);
 
 } // namespace kozero

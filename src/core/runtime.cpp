@@ -38,18 +38,20 @@ HostMasks gather_host_masks(int rank) {
 }
 
 // Zero threads: as OpenMP's environment says.
-void start_kokkos(int threads) {
+void start_kokkos(int threads, int ranks_on_host) {
   // Kokkos asks for OMP_PROC_BIND; binding is the launcher's business here, and several ranks on one host that each
   // bind for themselves end on the same cores.
   setenv("OMP_PROC_BIND", "false", 0);
 #if KOKKOS_VERSION >= 30700
   Kokkos::InitializationSettings settings;
   if (threads > 0) settings.set_num_threads(threads);
-  settings.set_map_device_id_by("mpi_rank");
+  // Kokkos does so by itself, but says so if it cannot tell the ranks of a host apart only when asked for it.
+  if (ranks_on_host > 1) settings.set_map_device_id_by("mpi_rank");
 #else
   Kokkos::InitArguments settings;
   if (threads > 0) settings.num_threads = threads;
   settings.disable_warnings = true;
+  static_cast<void>(ranks_on_host);
 #endif
   Kokkos::initialize(settings);
 }
@@ -65,7 +67,7 @@ Runtime::Runtime(int& argc, char**& argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
   HostMasks const host = gather_host_masks(rank_);
   ranks_on_host_ = static_cast<int>(host.masks.size());
-  start_kokkos(std::getenv("OMP_NUM_THREADS") ? 0 : thread_share(host.masks, host.rank_on_host));
+  start_kokkos(std::getenv("OMP_NUM_THREADS") ? 0 : thread_share(host.masks, host.rank_on_host), ranks_on_host_);
 }
 
 Runtime::~Runtime() {

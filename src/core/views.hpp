@@ -12,12 +12,16 @@ namespace kozero {
 using Unmanaged = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
 
 /// Outputs: T is deduced from them.
-template <class T> using Vec = Kokkos::View<T*, Kokkos::LayoutRight, DeviceMemory, Unmanaged>;
-template <class T> using Mat = Kokkos::View<T**, Kokkos::LayoutRight, DeviceMemory, Unmanaged>;
+template <class T>
+using Vec = Kokkos::View<T*, Kokkos::LayoutRight, DeviceMemory, Unmanaged>;
+template <class T>
+using Mat = Kokkos::View<T**, Kokkos::LayoutRight, DeviceMemory, Unmanaged>;
 
 /// Inputs: a Vec<T> or Vec<T const> both fit, and T is not deduced from them.
-template <class T> using ConstVec = std::type_identity_t<Vec<T const>>;
-template <class T> using ConstMat = std::type_identity_t<Mat<T const>>;
+template <class T>
+using ConstVec = std::type_identity_t<Vec<T const>>;
+template <class T>
+using ConstMat = std::type_identity_t<Mat<T const>>;
 
 /// Views of plain memory.
 template <class T>
@@ -30,7 +34,13 @@ Mat<T> make_mat(T* data, std::int64_t rows, std::int64_t cols) {
 }
 
 /// Extents as the signed 64-bit integers that all loops use.
-template <class View> std::int64_t rows(View const& view) { return static_cast<std::int64_t>(view.extent(0)); }
-template <class View> std::int64_t cols(View const& view) { return static_cast<std::int64_t>(view.extent(1)); }
+template <class View>
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t rows(View const& view) {
+  return static_cast<std::int64_t>(view.extent(0));
+}
+template <class View>
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t cols(View const& view) {
+  return static_cast<std::int64_t>(view.extent(1));
+}
 
 } // namespace kozero

@@ -39,8 +39,8 @@ private:
   std::int64_t context_;
   int rank_;
   std::int64_t vocabulary_;
-  std::vector<std::int32_t> inputs_, targets_;      // [accumulate, micro, T]
-  std::vector<std::int32_t> starts_, positions_;    // of one micro-batch
+  std::vector<std::int32_t> inputs_, targets_;   // [accumulate, micro, T]
+  std::vector<std::int32_t> starts_, positions_; // of one micro-batch
   DeviceBuffer<std::int32_t> device_tokens_, device_targets_, device_starts_, device_positions_;
 };
 

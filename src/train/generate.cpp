@@ -31,7 +31,8 @@ std::int32_t sample_token(std::vector<float> const& logits, GenerateOptions cons
     cumulative[i] = total;
   }
   auto const found = std::upper_bound(cumulative.begin(), cumulative.end(), uniform * total);
-  return order[static_cast<std::size_t>(std::min(found, cumulative.end() - 1) - cumulative.begin())];
+  auto const last = std::lower_bound(cumulative.begin(), cumulative.end(), total); // after it all have probability 0
+  return order[static_cast<std::size_t>(std::min(found, last) - cumulative.begin())];
 }
 
 namespace {
@@ -67,8 +68,13 @@ private:
   void load(CheckpointReader const& checkpoint, BlockLayout const& block, Ledger& ledger) {
     DeviceBuffer<float> master(ledger, Category::staging, block.name(), block.size());
     for (auto const& tensor : block.tensors()) {
-      checkpoint.read({tensor.spec.name, "master", tensor.spec.shape, {0, tensor.spec.size()}, DType::f32,
-                       master.data() + tensor.offset, Space::device});
+      checkpoint.read({tensor.spec.name,
+                       "master",
+                       tensor.spec.shape,
+                       {0, tensor.spec.size()},
+                       DType::f32,
+                       master.data() + tensor.offset,
+                       Space::device});
     }
     blocks_.emplace_back(ledger, Category::parameters, block.name(), block.size());
     convert<T, float>(lane_, make_vec(blocks_.back().data(), block.size()),
@@ -111,6 +117,10 @@ void write_text(CheckpointReader const& checkpoint, Config const& config, std::v
 void generate(CheckpointReader const& checkpoint, Config const& config, std::vector<std::int32_t> prompt,
               GenerateOptions const& options, std::function<void(std::int32_t)> const& write, Ledger& ledger) {
   if (prompt.empty()) throw InputError("the prompt is empty (the model needs a token to go on from); give one");
+  if (!(options.temperature >= 0)) { // a NaN too
+    throw InputError(fmt::format("the temperature is {} (0 is greedy, 1 the model's own); give one of at least 0",
+                                 options.temperature));
+  }
   for (std::int32_t const token : prompt) {
     if (token < 0 || token >= config.model.vocabulary) {
       throw InputError(fmt::format("token {} of the prompt is not in the vocabulary of {} (0 to {}); use others", token,

@@ -42,8 +42,8 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
   row("validation", describe(corpus.validation));
   row("batch", fmt::format("{} windows ({} a micro-batch x {} accumulated x {} ranks), {} tokens", batch.global(),
                            batch.micro, batch.accumulate, batch.ranks, batch.global() * config.model.context));
-  row("updates", fmt::format("{}, {:.1f} an epoch", config.run.updates,
-                             updates_per_epoch(corpus.train.windows, batch)));
+  row("updates",
+      fmt::format("{}, {:.1f} an epoch", config.run.updates, updates_per_epoch(corpus.train.windows, batch)));
   row("numbers", fmt::format("{} compute, fp32 gradients and master, ZeRO stage {}",
                              config.precision.compute == ComputeType::bf16 ? "bf16" : "fp32", config.zero.stage));
   if (survey.ranks_share_cores) {
@@ -56,7 +56,8 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
   }
   if (corpus.train.windows < batch.global()) {
     table.warnings.push_back(fmt::format("a batch of {} windows is more than the training set's {}; each batch repeats "
-                                         "windows", batch.global(), corpus.train.windows));
+                                         "windows",
+                                         batch.global(), corpus.train.windows));
   }
   return table;
 }

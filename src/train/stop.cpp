@@ -32,8 +32,10 @@ bool StopRequest::wanted() const {
   return time_limit_s_ && elapsed.count() >= *time_limit_s_;
 }
 
-char const* StopRequest::reason() const {
-  switch (caught) {
+std::int64_t StopRequest::signal() const { return caught; }
+
+char const* stop_reason(std::int64_t signal) {
+  switch (signal) {
   case SIGTERM: return "signal TERM";
   case SIGINT: return "signal INT";
   case SIGUSR1: return "signal USR1";

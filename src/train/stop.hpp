@@ -1,5 +1,6 @@
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <optional>
 
 namespace kozero {
@@ -11,12 +12,15 @@ public:
   explicit StopRequest(std::optional<double> time_limit_s);
   /// What this rank has seen; the ranks agree on it with each batch.
   bool wanted() const;
-  /// "signal 15", "the time limit"
-  char const* reason() const;
+  /// The signal that asked for it on this rank, or 0.
+  std::int64_t signal() const;
 
 private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::optional<double> time_limit_s_;
 };
+
+/// "signal TERM"; of 0, "time limit".
+char const* stop_reason(std::int64_t signal);
 
 } // namespace kozero

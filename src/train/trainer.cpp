@@ -23,8 +23,8 @@ Trainer<T>::Trainer(RunInput const& input, Communicator& comm, Ledger& ledger)
       model_(config_.model, input_.batch.micro, config_.activations.recompute, Purpose::train, ledger),
       engine_(Plan(config_.zero, comm.rank(), comm.size()), model_layout(config_.model), model_uses(config_.model),
               comm, ledger),
-      feed_(input_.corpus, config_.run.seed, input_.batch, config_.model.context, comm.rank(),
-            config_.model.vocabulary, ledger),
+      feed_(input_.corpus, config_.run.seed, input_.batch, config_.model.context, comm.rank(), config_.model.vocabulary,
+            ledger),
       stop_(config_.run.time_limit_s), progress_(comm.rank() == 0) {
   if (input_.resume) {
     restore(*input_.resume);
@@ -78,11 +78,15 @@ bool Trainer<T>::one_batch() {
   std::array<std::int64_t, 2> agreed = {feed_.load_training(counters_.batches_seen), stop_.wanted() ? 1 : 0};
   comm_.sum(std::span<std::int64_t>(agreed));
   auto const [valid, stops] = agreed;
-  if (stops > 0) return false;
+  if (stops > 0) {
+    auto const signals = comm_.gather(stop_.signal()); // one rank's is enough
+    stop_reason_ = stop_reason(*std::max_element(signals.begin(), signals.end()));
+    return false;
+  }
 
   double const lr = learning_rate(config_.optimizer, config_.schedule, config_.run.updates, counters_.updates_applied);
-  StepReport const step = train_step(lane_, model_, engine_, feed_, valid, config_.optimizer, lr,
-                                     counters_.updates_applied + 1, comm_);
+  StepReport const step =
+      train_step(lane_, model_, engine_, feed_, valid, config_.optimizer, lr, counters_.updates_applied + 1, comm_);
   ++batches_here_;
   ++counters_.batches_seen;
   ++(step.update.applied ? counters_.updates_applied : counters_.updates_skipped);
@@ -124,9 +128,9 @@ void Trainer<T>::record(StepReport const& step, double lr, double seconds) {
 
 template <class T>
 void Trainer<T>::give_up_after_skips(std::string const& tensor) const {
-  throw Error(fmt::format("{} updates were skipped in a row (the gradient is not finite, first in {}); lower "
-                          "optimizer.lr or look at the data of batch {}, then resume from the last checkpoint",
-                          skips_in_row_, tensor, counters_.batches_seen));
+  throw SharedError(fmt::format("{} updates were skipped in a row (the gradient is not finite, first in {}); lower "
+                                "optimizer.lr or look at the data of batch {}, then resume from the last checkpoint",
+                                skips_in_row_, tensor, counters_.batches_seen));
 }
 
 template <class T>
@@ -186,13 +190,13 @@ RunEnd Trainer<T>::finish(RunEnd end) {
                  .val_loss = val_loss_,
                  .state_hash = hash,
                  .seconds = seconds_since(start_),
-                 .reason = done ? "done" : stop_.reason()});
+                 .reason = done ? "done" : stop_reason_});
   progress_.clear();
   if (done) {
     log::info("done: {} updates in {}, state {}", counters_.updates_applied, format_duration(seconds_since(start_)),
               hash);
   } else {
-    log::warn("stopped by the {} at update {} of {}, state {}; go on with --resume", stop_.reason(),
+    log::warn("stopped by the {} at update {} of {}, state {}; go on with --resume", stop_reason_,
               counters_.updates_applied, config_.run.updates, hash);
   }
   return end;

@@ -22,10 +22,10 @@ namespace kozero {
 /// All that a run is made of, beside its ranks.
 struct RunInput {
   Config config;
-  std::string resolved_deck;       // YAML, kept in every checkpoint
+  std::string resolved_deck; // YAML, kept in every checkpoint
   Corpus corpus;
   BatchShape batch;
-  std::filesystem::path folder;    // of the run, absolute
+  std::filesystem::path folder;                // of the run, absolute
   std::optional<std::filesystem::path> resume; // a checkpoint to go on from
 };
 
@@ -40,7 +40,6 @@ public:
   RunEnd run();
 
 private:
-
   void restore(std::filesystem::path const& checkpoint);
   MetricsFile open_metrics() const;
   bool one_batch();
@@ -60,6 +59,7 @@ private:
   Engine<T> engine_;
   BatchFeed feed_;
   StopRequest stop_;
+  char const* stop_reason_ = "";
   Counters counters_;
   std::optional<MetricsFile> metrics_; // rank 0's
   Progress progress_;

@@ -47,6 +47,28 @@ TEST_CASE("a relative run folder counts from the working folder") {
   CHECK(std::filesystem::equivalent(run.path(), folder.file("runs/x")));
 }
 
+TEST_CASE("a run folder knows its checkpoints, and keeps the deck") {
+  TemporaryFolder const folder;
+  RunFolder const run(folder.file("run"));
+  run.write_deck("run:\n  name: a\n");
+  run.write_deck("run: {}\n"); // in place of the first
+  CHECK(folder.read("run/deck.yaml") == "run: {}\n");
+
+  std::filesystem::create_directory(folder.file("run/checkpoints/step-00000005.partial"));
+  folder.write("run/checkpoints/step-00000005.partial/checkpoint.h5", "x");
+  CHECK(!run.holds_checkpoints());
+  std::filesystem::create_directory(folder.file("run/checkpoints/step-00000005"));
+  folder.write("run/checkpoints/step-00000005/checkpoint.h5", "x");
+  CHECK(run.holds_checkpoints()); // without the link `latest` too
+  run.remove_checkpoints();
+  CHECK(!run.holds_checkpoints());
+  CHECK(std::filesystem::is_empty(run.checkpoints()));
+
+  std::filesystem::remove(run.deck_file());
+  std::filesystem::create_directory(run.deck_file());
+  CHECK(contains(message_of<Error>([&] { run.write_deck("x"); }), {"run/deck.yaml' cannot be written", "; free"}));
+}
+
 TEST_CASE("a run folder that cannot be is refused with its name and the cause") {
   TemporaryFolder const folder;
   folder.write("file", "x");

@@ -1,8 +1,14 @@
-// Prints a hash of what each kernel computes from fixed input, for threads_test: kernel_bits
+// Prints a hash of what each kernel computes from fixed input, for threads_test: kernel_bits [baseline]
+// With `baseline` host loops run as compiled for processors without AVX-512.
+#include "core/host_simd.hpp"
 #include "core/runtime.hpp"
+#include "kernels/attention.hpp"
+#include "kernels/elementwise.hpp"
 #include "kernels/embedding.hpp"
+#include "kernels/gelu.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/head.hpp"
+#include "kernels/layernorm.hpp"
 #include "kernels/linear.hpp"
 #include "kernels/shapes.hpp"
 #include "kernels/token_groups.hpp"
@@ -119,7 +125,61 @@ void print_embedding() {
 }
 
 template <class T>
+void print_layernorm() {
+  std::int64_t const n = 333;
+  std::int64_t const width = 300;
+  Matrix<T> const x(n, width, 0, normal_numbers(n * width, 1));
+  Matrix<T> const y(n, width);
+  Matrix<T> const dx(n, width, 0, normal_numbers(n * width, 2));
+  Vector<T> const weight(normal_numbers(width, 3));
+  Vector<T> const bias(normal_numbers(width, 4));
+  Vector<float> const mean(n);
+  Vector<float> const rstd(n);
+  Vector<float> const dweight(normal_numbers(width, 5));
+  Vector<float> const dbias(normal_numbers(width, 6));
+  layernorm_forward<T>(Lane(), y, mean, rstd, x, weight, bias);
+  layernorm_backward<T>(Lane(), dx, dweight, dbias, y, x, mean, rstd, weight);
+  print(named<T>("layernorm"), {y.get(), mean.get(), rstd.get(), dx.get(), dweight.get(), dbias.get()});
+}
+
+template <class T>
+void print_gelu() {
+  std::int64_t const n = 50001;
+  Vector<T> const x(normal_numbers(n, 1, 3));
+  Vector<T> const y(n);
+  Vector<T> const d(normal_numbers(n, 2));
+  gelu_forward<T>(Lane(), y, x);
+  gelu_backward<T>(Lane(), d, x);
+  print(named<T>("gelu"), {y.get(), d.get()});
+}
+
+template <class T>
+void print_attention(std::int64_t context, std::int64_t head_width) {
+  AttentionShape const shape{2, context, 3};
+  std::int64_t const n = shape.batch * context;
+  std::int64_t const width = shape.heads * head_width;
+  Matrix<T> const qkv(n, 3 * width, 0, normal_numbers(n * 3 * width, 1));
+  Matrix<T> const dout(n, width, 0, normal_numbers(n * width, 2));
+  Matrix<T> const out(n, width);
+  Matrix<T> const dqkv(n, 3 * width);
+  Vector<float> const logsumexp(n * shape.heads);
+  Vector<float> const delta(n * shape.heads);
+  attention_forward<T>(Lane(), shape, out, logsumexp, qkv);
+  attention_backward<T>(Lane(), shape, dqkv, delta, dout, out, logsumexp, qkv);
+  print(named<T>("attention " + std::to_string(context)), {out.get(), logsumexp.get(), dqkv.get()});
+}
+
+void print_sums() {
+  Vector<float> const x(normal_numbers(100001, 1));
+  print("sums", {{sum(Lane(), x), sum_of_squares(Lane(), x)}});
+}
+
+template <class T>
 void print_all() {
+  print_layernorm<T>();
+  print_gelu<T>();
+  print_attention<T>(200, 64);
+  print_attention<T>(33, 7);
   print_gemms<T>();
   print_linear<T>();
   print_head<T>();
@@ -130,6 +190,10 @@ void print_all() {
 
 int main(int argc, char** argv) {
   Runtime const runtime(argc, argv);
+#if KOZERO_TWO_HOST_TARGETS
+  if (argc > 1 && std::string(argv[1]) == "baseline") host_uses_avx512() = false;
+#endif
+  print_sums();
   print_all<float>();
   print_all<bf16>();
   std::printf("threads %d\n", DeviceExec().concurrency());

@@ -12,8 +12,9 @@ struct Output {
 };
 
 // A process has one number of threads for its life, so each number is a process.
-Output run_with(int threads) {
-  std::string const command = "OMP_NUM_THREADS=" + std::to_string(threads) + " OMP_DYNAMIC=false " KERNEL_BITS;
+Output run_with(int threads, std::string const& argument = "") {
+  std::string const command =
+      "OMP_NUM_THREADS=" + std::to_string(threads) + " OMP_DYNAMIC=false " KERNEL_BITS " " + argument;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> const pipe(popen(command.c_str(), "r"), pclose);
   REQUIRE(pipe);
   std::string text;
@@ -38,4 +39,8 @@ TEST_CASE("the bits of no kernel depend on the number of threads") {
     REQUIRE(more.threads == "threads " + std::to_string(threads) + "\n");
 #endif
   }
+}
+
+TEST_CASE("the bits of no kernel of ours depend on the width of the host's vectors") {
+  REQUIRE(run_with(2, "baseline").bits == run_with(2).bits);
 }

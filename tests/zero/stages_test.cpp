@@ -1,4 +1,4 @@
-// DESIGN's chain of equalities: stages against each other, ranks against one rank.
+// Equalities (doc/numerics.md): stages against each other, ranks against one rank.
 #include "support/catch.hpp"
 #include "support/small_run.hpp"
 

@@ -1,4 +1,4 @@
-// The table of DESIGN 4, to the element.
+// ZeRO's table of traffic (doc/architecture.md), to the element.
 #include "support/catch.hpp"
 #include "support/small_run.hpp"
 

@@ -1,0 +1,62 @@
+#pragma once
+// What the tests of the program share: a folder with a text, and command lines that use it.
+
+#include "support/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace kozero::test {
+
+class Workshop {
+public:
+  Workshop() {
+    std::string text;
+    for (int i = 0; text.size() < 4000; ++i) text += "line " + std::to_string(i * i) + "\n";
+    folder_.write("text", text);
+  }
+
+  std::string file(std::string const& name) const { return folder_.file(name); }
+  std::string write(std::string const& name, std::string const& bytes) const { return folder_.write(name, bytes); }
+  std::string read(std::string const& name) const { return folder_.read(name); }
+
+  /// kozero train of the odd deck on the text, into the folder `run`.
+  std::vector<std::string> train(std::string const& run, std::vector<std::string> const& more = {}) const {
+    std::vector<std::string> arguments = {KOZERO_BINARY,
+                                          "train",
+                                          KOZERO_SOURCE_DIR "/inputs/tests/odd.yaml",
+                                          "data.train=" + file("text"),
+                                          "data.format=text",
+                                          "run.dir=" + file(run)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  /// The objects in a run's metrics.
+  std::vector<nlohmann::json> metrics(std::string const& run) const {
+    std::istringstream lines(read(run + "/metrics.jsonl"));
+    std::vector<nlohmann::json> objects;
+    for (std::string line; std::getline(lines, line);) {
+      if (lines.eof()) break; // it is being written
+      objects.push_back(nlohmann::json::parse(line));
+    }
+    return objects;
+  }
+  std::string hash(std::string const& run) const { return metrics(run).back().at("state_hash"); }
+
+private:
+  TemporaryFolder folder_;
+};
+
+inline std::vector<std::string> on_ranks(int ranks, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {KOZERO_MPIEXEC, KOZERO_MPIEXEC_N, std::to_string(ranks)});
+  return arguments;
+}
+
+/// How often `part` is in the text.
+inline int times(std::string const& text, std::string const& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+} // namespace kozero::test

@@ -1,0 +1,189 @@
+// Runs of the program: what they leave, how they stop, how they go on.
+#include "app/cli.hpp"
+
+#include "support/catch.hpp"
+
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+using namespace kozero::test;
+
+namespace {
+
+void wait_for_updates(Workshop const& shop, std::string const& run, std::size_t updates) {
+  auto const start = std::chrono::steady_clock::now();
+  while (!std::filesystem::exists(shop.file(run + "/metrics.jsonl")) || shop.metrics(run).size() < updates) {
+    if (std::chrono::steady_clock::now() - start > std::chrono::seconds(60)) throw std::runtime_error("no updates");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// The number in the name of the newest checkpoint.
+std::int64_t newest_step(Workshop const& shop, std::string const& run) {
+  auto const name = std::filesystem::read_symlink(shop.file(run + "/checkpoints/latest")).filename().string();
+  return std::stoll(name.substr(name.find('-') + 1));
+}
+
+} // namespace
+
+TEST_CASE("a run leaves its deck, its metrics and a checkpoint") {
+  Workshop const shop;
+  auto const result = run_program(shop.train("run", {"optimizer.lr=0.02"}));
+  INFO(result.err);
+  CHECK(result.status == 0);
+  CHECK(result.out.empty());
+  CHECK(result.err.find('\r') == std::string::npos); // no progress line: standard error is no terminal
+  CHECK(shop.metrics("run").size() == 11);
+  CHECK(newest_step(shop, "run") == 10);
+  auto const deck = run_program({KOZERO_BINARY, "check", shop.file("run/deck.yaml")});
+  CHECK(deck.status == 0);
+  CHECK(contains(deck.out, {"lr: 0.02"}));
+}
+
+TEST_CASE("a folder that holds a run is written over only when that is asked for") {
+  Workshop const shop;
+  REQUIRE(run_program(shop.train("run")).status == 0);
+  std::string const metrics = shop.read("run/metrics.jsonl");
+  std::string const deck = shop.read("run/deck.yaml");
+  std::string const hash = shop.hash("run");
+
+  auto const refused = run_program(shop.train("run", {"run.seed=5"}));
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, {shop.file("run"), "--resume", "--overwrite"}));
+  auto const another = run_program(shop.train("run", {"run.seed=5", "--resume"}));
+  CHECK(another.status == 2);
+  CHECK(contains(another.err, {"run.seed: 1337 -> 5", "forbidden"}));
+  auto const another_batch = run_program(shop.train("run", {"batch.micro=4", "--resume"}));
+  CHECK(another_batch.status == 2);
+  CHECK(contains(another_batch.err, {"batches of 2 windows", "batch.global: 2"}));
+  CHECK(shop.read("run/metrics.jsonl") == metrics);
+  CHECK(shop.read("run/deck.yaml") == deck);
+
+  // A run that is at its end has nothing to go on with, and is the same after it.
+  CHECK(run_program(shop.train("run", {"--resume"})).status == 0);
+  CHECK(shop.metrics("run").size() == 11);
+  CHECK(shop.hash("run") == hash);
+
+  CHECK(run_program(shop.train("run", {"run.seed=5", "run.updates=3", "--overwrite"})).status == 0);
+  CHECK(shop.metrics("run").size() == 4);
+  CHECK(newest_step(shop, "run") == 3);
+  CHECK(!std::filesystem::exists(shop.file("run/checkpoints/step-00000010")));
+}
+
+TEST_CASE("resuming where there is nothing is refused") {
+  Workshop const shop;
+  auto const refused = run_program(shop.train("run", {"--resume"}));
+  CHECK(refused.status != 0);
+  CHECK(contains(refused.err, {shop.file("run")}));
+}
+
+TEST_CASE("TERM saves at an update's end, exits with 75, and the resumed run ends as if nothing had been") {
+  Workshop const shop;
+  std::vector<std::string> const more = {"run.updates=1500", "zero.stage=2"};
+  REQUIRE(run_program(shop.train("whole", more)).status == 0);
+
+  for (int const signal : {SIGTERM, SIGUSR1}) {
+    std::string const run = "stopped " + std::to_string(signal);
+    Program program(shop.train(run, more));
+    wait_for_updates(shop, run, 20);
+    program.signal(signal);
+    auto const stopped = program.wait();
+    INFO(stopped.err);
+    CHECK(stopped.status == 75);
+    CHECK(contains(stopped.err, {"--resume"}));
+    auto const metrics = shop.metrics(run);
+    std::int64_t const updates = metrics.back().at("updates_applied");
+    CHECK((updates >= 20 && updates < 1500));
+    CHECK(metrics.size() == static_cast<std::size_t>(updates) + 1);
+    CHECK(newest_step(shop, run) == updates);
+
+    auto resume = more;
+    resume.emplace_back("--resume");
+    CHECK(run_program(shop.train(run, resume)).status == 0);
+    CHECK(shop.hash(run) == shop.hash("whole"));
+    CHECK(shop.metrics(run).size() == 1501);
+  }
+}
+
+TEST_CASE("a second signal ends a run at once") {
+  Workshop const shop;
+  Program program(shop.train("run", {"run.updates=1000000"}));
+  wait_for_updates(shop, "run", 1);
+  // Both are there before the run's next look at them.
+  program.signal(SIGSTOP);
+  program.signal(SIGTERM);
+  program.signal(SIGINT);
+  program.signal(SIGCONT);
+  CHECK(program.wait(std::chrono::seconds(10)).status == 1);
+  CHECK(!std::filesystem::exists(shop.file("run/checkpoints/latest")));
+}
+
+TEST_CASE("the time limit ends a run of several ranks with 75, and the run can be resumed") {
+  Workshop const shop;
+  auto const limited =
+      run_program(on_ranks(2, shop.train("run", {"run.updates=1000000", "run.time_limit=0.3s", "zero.stage=3"})));
+  INFO(limited.err);
+  CHECK(limited.status == 75);
+  CHECK(contains(limited.err, {"time limit", "--resume"}));
+  std::int64_t const updates = shop.metrics("run").back().at("updates_applied");
+  CHECK(newest_step(shop, "run") == updates);
+  // On one rank, with the batch that it had.
+  auto const resumed = run_program(shop.train(
+      "run", {"run.updates=" + std::to_string(updates + 2), "batch.micro=2", "batch.accumulate=2", "--resume"}));
+  INFO(resumed.err);
+  CHECK(resumed.status == 0);
+  CHECK(shop.metrics("run").back().at("updates_applied") == updates + 2);
+}
+
+TEST_CASE("the number of threads does not change a bit") {
+  Workshop const shop;
+  for (char const* compute : {"fp32", "bf16"}) {
+    auto const trained_with = [&](char const* threads) {
+      std::string const run = std::string("run ") + compute + ' ' + threads;
+      auto const result = run_program(shop.train(run, {std::string("precision.compute=") + compute, "run.updates=3",
+                                                       "model.layers=2", "model.width=64", "model.heads=4",
+                                                       "model.context=64", "model.vocabulary=256", "batch.micro=4"}),
+                                      {{"OMP_NUM_THREADS", threads}});
+      INFO(result.err);
+      CHECK(result.status == 0);
+      CHECK(contains(result.err, {std::string(threads) + " a rank"})); // it had so many
+      return shop.hash(run);
+    };
+    INFO(compute);
+    CHECK(trained_with("2") == trained_with("1"));
+  }
+}
+
+TEST_CASE("generate writes the prompt and what follows, the same each time") {
+  Workshop const shop;
+  REQUIRE(run_program(shop.train("bytes", {"model.vocabulary=256"})).status == 0);
+  auto const generate = [&](std::string const& run, std::vector<std::string> const& more) {
+    std::vector<std::string> arguments = {KOZERO_BINARY, "generate", "--checkpoint", shop.file(run), "--tokens", "40"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program(arguments);
+  };
+  auto const greedy = generate("bytes", {"--prompt", "line 1", "--temperature", "0"});
+  INFO(greedy.err);
+  CHECK(greedy.status == 0);
+  CHECK(greedy.out.starts_with("line 1"));
+  CHECK(greedy.out.size() == 6 + 40 + 1);
+  CHECK(greedy.out == generate("bytes", {"--prompt", "line 1", "--temperature", "0", "--seed", "9"}).out);
+  auto const drawn = generate("bytes", {"--prompt", "line 1", "--seed", "9"});
+  CHECK(drawn.out == generate("bytes", {"--prompt", "line 1", "--seed", "9"}).out);
+  CHECK(drawn.out != generate("bytes", {"--prompt", "line 1", "--seed", "10"}).out);
+
+  // More tokens than bytes: ids in, ids out.
+  REQUIRE(run_program(shop.train("ids")).status == 0);
+  auto const ids = generate("ids", {"--prompt-tokens", "108,105,256"});
+  CHECK(ids.status == 0);
+  std::istringstream numbers(ids.out);
+  std::vector<int> all;
+  for (int id = 0; numbers >> id;) all.push_back(id);
+  REQUIRE(all.size() == 43);
+  CHECK((all[0] == 108 && all[1] == 105 && all[2] == 256));
+  CHECK(generate("ids", {"--prompt", "line"}).status == 2);
+  CHECK(generate("ids", {"--prompt-tokens", "257"}).status == 2);
+  CHECK(generate("bytes", {"--prompt", ""}).status == 2);
+  CHECK(generate("bytes", {"--temperature", "-1"}).status == 2);
+}

@@ -1,0 +1,10 @@
+#pragma once
+#include "structure/source_tree.hpp"
+
+namespace kozero::structure {
+
+/// What of DESIGN 2 a file breaks, one message a place: which parts may include which, and the one home of each
+/// dependency. Empty for a file as it should be.
+std::vector<std::string> violations(SourceFile const& file);
+
+} // namespace kozero::structure

@@ -1,0 +1,98 @@
+#include "structure/rules.hpp"
+
+#include "support/catch.hpp"
+
+#include <algorithm>
+
+using namespace kozero::structure;
+
+namespace {
+
+/// How many rules a made-up file of this text breaks.
+std::size_t broken(std::string const& path, std::string const& text) { return violations({path, text}).size(); }
+
+std::string include(std::string const& name) { return "#include \"" + name + "\"\n"; }
+
+} // namespace
+
+TEST_CASE("the sources keep to DESIGN's arrows and to the homes of dependencies") {
+  auto const files = read_tree(KOZERO_SOURCE_DIR, {"src", "kernels", "io", "app"});
+  REQUIRE(files.size() > 100);
+  for (auto const& file : files) {
+    for (auto const& violation : violations(file)) {
+      INFO(violation);
+      CHECK(false);
+    }
+  }
+}
+
+TEST_CASE("no source file has more than 450 lines") {
+  for (auto const& file : read_tree(KOZERO_SOURCE_DIR, {"src", "kernels", "io", "app", "tests"})) {
+    INFO(file.path);
+    CHECK(std::ranges::count(file.text, '\n') <= 450);
+  }
+}
+
+TEST_CASE("an include against an arrow is found") {
+  CHECK(broken("src/core/a.cpp", include("core/error.hpp")) == 0);
+  CHECK(broken("src/core/a.cpp", include("layout/partition.hpp")) == 1);
+  CHECK(broken("src/core/a.cpp", "# include <layout/partition.hpp> // why\n") == 1);
+  CHECK(broken("src/layout/a.cpp", include("config/config.hpp")) == 1);
+  CHECK(broken("src/config/a.cpp", include("layout/partition.hpp")) == 1);
+  CHECK(broken("src/comm/a.cpp", include("config/config.hpp")) == 1);
+  CHECK(broken("kernels/a.cpp", include("config/config.hpp")) == 1);
+  CHECK(broken("src/optim/a.cpp", include("kernels/gemm.hpp")) == 1);
+  CHECK(broken("src/model/a.cpp", include("comm/communicator.hpp")) == 1);
+  CHECK(broken("src/model/a.cpp", include("zero/engine.hpp")) == 1);
+  CHECK(broken("src/zero/a.cpp", include("model/model.hpp")) == 1);
+  CHECK(broken("io/a.cpp", include("model/model.hpp") + include("zero/engine.hpp")) == 2);
+  CHECK(broken("src/train/a.cpp", include("zero/engine.hpp") + include("app/commands.hpp")) == 1);
+  CHECK(broken("app/a.cpp", include("train/trainer.hpp")) == 0);
+  CHECK(broken("src/core/a.cpp", include("error.hpp")) == 1);
+  CHECK(broken("src/core/a.cpp", include("../core/error.hpp")) == 1);
+  CHECK(broken("src/tools/a.cpp", include("core/error.hpp")) == 1);
+}
+
+TEST_CASE("a dependency away from its home is found") {
+  CHECK(broken("src/comm/a.cpp", "#include <mpi.h>\n") == 0);
+  CHECK(broken("src/core/runtime.cpp", "#include <mpi.h>\n") == 0);
+  CHECK(broken("src/comm/a.hpp", "#pragma once\n#include <mpi.h>\n") == 1);
+  CHECK(broken("src/core/a.cpp", "#include <mpi.h>\n") == 1);
+  CHECK(broken("src/train/a.cpp", "MPI_Barrier(MPI_COMM_WORLD);\n") == 1);
+  CHECK(broken("src/core/runtime.cpp", "#include <nccl.h>\n") == 1);
+  CHECK(broken("io/a.hpp", "#pragma once\n#include <hdf5.h>\n") == 0);
+  CHECK(broken("src/train/a.cpp", "#include <hdf5.h>\n") == 1);
+  CHECK(broken("io/a.hpp", "#pragma once\n#include <yaml-cpp/yaml.h>\n") == 1);
+  CHECK(broken("src/train/a.cpp", "#include <nlohmann/json.hpp>\n") == 1);
+  CHECK(broken("app/a.cpp", "#include <fstream>\n") == 1);
+  CHECK(broken("app/a.cpp", "std::ofstream(path) << text;\n") == 1);
+  CHECK(broken("app/a.cpp", "int const file = ::open(path, 0);\n") == 1);
+  CHECK(broken("app/a.cpp", "auto* f = fopen(path, mode);\n") == 1);
+  CHECK(broken("app/a.cpp", "auto const corpus = open_corpus(data);\nmetrics.emplace(reopen(x));\n") == 0);
+  CHECK(broken("src/model/a.cpp", "#include <oneapi/dnnl/dnnl.hpp>\n") == 1);
+  CHECK(broken("src/model/a.cpp", "KokkosBlas::gemm(a);\n") == 1);
+  CHECK(broken("src/model/a.cpp", "#include <cublas_v2.h>\n") == 1);
+  CHECK(broken("kernels/a.cpp", "#ifdef KOKKOS_ENABLE_CUDA\n#endif\n") == 1);
+  CHECK(broken("src/core/a.cpp", "#ifdef KOKKOS_ENABLE_CUDA\n#endif\n") == 0);
+  CHECK(broken("src/zero/engine.cpp", "if (config.zero.stage == 3) return;\n") == 1);
+  CHECK(broken("src/zero/engine.cpp", "if (config->stage == 3) return;\n") == 1);
+  CHECK(broken("src/zero/plan.cpp", "if (config.stage == 3) return;\n") == 0);
+  CHECK(broken("src/core/a.cpp", "throw Error(\"raise zero.stage\"); // config.stage\n") == 0);
+  CHECK(broken("src/train/a.cpp", "#include <CLI/CLI.hpp>\n") == 1);
+  CHECK(broken("src/core/processors.cpp", "#include <hwloc.h>\n") == 1);
+  CHECK(broken("src/core/hash.hpp", "#pragma once\n#include <xxhash.h>\n") == 1);
+  CHECK(broken("src/core/a.hpp", "// no guard\n") == 1);
+}
+
+TEST_CASE("comments and quotes are not code, and lines stay where they are") {
+  CHECK(code_of("a // b\nc") == "a     \nc");
+  CHECK(code_of("a /* b\n// c */ d") == "a     \n        d");
+  CHECK(code_of("f(\"// \\\" x\") + 1'000 + '\\'' + 'y';") == "f(         ) + 1'000 +      +    ;");
+  CHECK(code_of("R\"x(a\" // )\" )x\" b") == std::string(17, ' ') + "b");
+  CHECK(code_of("\"/*\" a") == "     a");
+  auto const includes =
+      includes_of("// #include <a>\n/*\n#include <b>\n*/\n  #  include <c/d.hpp> // e\n#include \"f\"\n");
+  REQUIRE(includes.size() == 2);
+  CHECK((includes[0].name == "c/d.hpp" && includes[0].line == 5 && !includes[0].quoted));
+  CHECK((includes[1].name == "f" && includes[1].line == 6 && includes[1].quoted));
+}

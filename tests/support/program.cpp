@@ -1,0 +1,80 @@
+#include "support/program.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+namespace kozero::test {
+
+namespace {
+
+std::vector<std::string> complete_environment(Program::Environment all) {
+  all.emplace("OMP_NUM_THREADS", "1"); // what is there already stays
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    std::string const text = *entry;
+    std::size_t const equals = text.find('=');
+    if (equals != std::string::npos) all.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  std::vector<std::string> entries;
+  for (auto const& [name, value] : all) entries.push_back(fmt::format("{}={}", name, value));
+  return entries;
+}
+
+/// As C takes them; points into the strings.
+std::vector<char*> pointers(std::vector<std::string> const& strings) {
+  std::vector<char*> all;
+  for (auto const& string : strings) all.push_back(const_cast<char*>(string.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
+} // namespace
+
+Program::Program(std::vector<std::string> const& arguments, Environment const& environment) {
+  auto const entries = complete_environment(environment);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  int const flags = O_WRONLY | O_CREAT | O_TRUNC;
+  std::string const out = folder_.file("out");
+  std::string const err = folder_.file("err");
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out.c_str(), flags, 0600);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err.c_str(), flags, 0600);
+  int const error = posix_spawnp(&process_, arguments.front().c_str(), &files, nullptr, pointers(arguments).data(),
+                                 pointers(entries).data());
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0)
+    throw std::runtime_error(fmt::format("{} cannot be started: {}", arguments.front(), std::strerror(error)));
+}
+
+Program::~Program() {
+  if (process_ < 0) return;
+  ::kill(process_, SIGKILL);
+  ::waitpid(process_, nullptr, 0);
+}
+
+void Program::signal(int number) const {
+  if (process_ > 0) ::kill(process_, number);
+}
+
+ProgramResult Program::wait(std::chrono::seconds at_most) {
+  auto const start = std::chrono::steady_clock::now();
+  int status = 0;
+  while (::waitpid(process_, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() - start > at_most) {
+      throw std::runtime_error("the program takes too long; it said:\n" + folder_.read("err"));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  process_ = -1;
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), folder_.read("out"), folder_.read("err")};
+}
+
+} // namespace kozero::test

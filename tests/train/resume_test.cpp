@@ -1,0 +1,156 @@
+// Stopped and resumed ≡ never stopped.
+#include "support/catch.hpp"
+#include "support/faulty_comm.hpp"
+#include "support/training.hpp"
+
+#include "comm/self_comm.hpp"
+#include "comm/world.hpp"
+
+#include <csignal>
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+/// The last rank gets a signal in batch `batch`, counted from 0. It stops after it.
+FaultyComm stopped_in(Communicator& world, Config const& config, std::int64_t batch, int signal) {
+  std::int64_t const moment = batch * reductions_a_batch(config, world.size());
+  return {world, [&world, moment, signal](std::int64_t reduction, std::span<float>) {
+            if (reduction == moment && world.rank() == world.size() - 1) std::raise(signal);
+          }};
+}
+
+std::filesystem::path step_folder(std::string const& run, int step) {
+  return run + fmt::format("/checkpoints/step-{:08}", step);
+}
+
+} // namespace
+
+TEST_CASE("stopped by a signal and resumed has the bits of never stopped, at every stage") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.data.validation = "0.1";
+  config.evaluate.every = 2;
+  config.checkpoint = {.every = 3, .keep = 2};
+  for (auto const compute : {ComputeType::fp32, ComputeType::bf16}) {
+    for (std::int64_t stage = 0; stage <= 3; ++stage) {
+      INFO("stage " << stage << ", compute type " << static_cast<int>(compute));
+      config.precision.compute = compute;
+      config.zero.stage = stage;
+      config.batch.accumulate = 1 + stage % 2;
+      Metrics const whole = trained(config, folder.file("whole"), *world);
+
+      std::string const run = folder.file("stopped");
+      FaultyComm signalled = stopped_in(*world, config, 4, stage % 2 == 0 ? SIGUSR1 : SIGTERM);
+      CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+      Metrics const first_part(run);
+      CHECK(first_part.updates.size() == 5);
+      CHECK(first_part.ends.back().at("reason") == (stage % 2 == 0 ? "signal USR1" : "signal TERM"));
+      CHECK(first_part.hash() != whole.hash());
+
+      Metrics const resumed = trained(config, run, *world, resolve_checkpoint(run));
+      CHECK(resumed.hash() == whole.hash());
+      CHECK(resumed.lines == whole.lines); // one end, no update twice
+    }
+  }
+}
+
+TEST_CASE("a stop right after a skipped update resumes after it") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.run.updates = 4;
+  config.checkpoint = {.every = 1, .keep = 2};
+  std::int64_t const in_batch_3 = 2 * reductions_a_batch(config, world->size());
+  auto const spoil = [&](std::int64_t reduction, std::span<float> gradients) {
+    if (reduction == in_batch_3) gradients[0] = std::nanf("");
+  };
+  FaultyComm faulty(*world, spoil);
+  Metrics const whole = trained(config, folder.file("whole"), faulty);
+  CHECK(whole.updates.size() == 5);
+
+  // Two updates are applied before and after batch 3, so the second checkpoint takes the place of the first.
+  FaultyComm stopped(*world, [&](std::int64_t reduction, std::span<float> gradients) {
+    spoil(reduction, gradients);
+    if (reduction == in_batch_3) std::raise(SIGINT);
+  });
+  std::string const run = folder.file("stopped");
+  CHECK(run_trainer(config, run, stopped) == RunEnd::stopped_early);
+  Metrics const resumed = trained(config, run, *world, resolve_checkpoint(run));
+  CHECK(resumed.hash() == whole.hash());
+  CHECK(resumed.lines == whole.lines);
+}
+
+TEST_CASE("the time limit stops a run, which can be resumed") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.run.updates = 3;
+  config.zero.stage = 1;
+  Metrics const whole = trained(config, folder.file("whole"), *world);
+
+  std::string const run = folder.file("limited");
+  config.run.time_limit_s = 1e-9; // over before the first update
+  CHECK(run_trainer(config, run, *world) == RunEnd::stopped_early);
+  CHECK(Metrics(run).updates.empty());
+  CHECK(Metrics(run).ends.back().at("reason") == "time limit");
+  config.run.time_limit_s.reset();
+  CHECK(trained(config, run, *world, resolve_checkpoint(run)).lines == whole.lines);
+}
+
+TEST_CASE("a checkpoint holds the same state for every stage and number of ranks, and evaluates the same") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SelfComm self;
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  // 7 windows in batches of 6: of the second one some ranks have nothing.
+  config.data.validation = folder.write("held out", text_of(bytes_of_windows(7, odd_model().context)));
+  config.batch = {.micro = 1, .accumulate = {}, .global = 6};
+  config.run.updates = 6;
+  config.zero.stage = 2;
+  config.checkpoint = {.every = 3, .keep = 2};
+  std::string const run = folder.file("ranks");
+  Metrics const whole = trained(config, run, *world);
+  auto const half_way = step_folder(run, 3);
+  std::string const hash = CheckpointReader(half_way).info().state_hash;
+  REQUIRE(hash != whole.hash());
+
+  // With no update left, a resumed run only reads and evaluates.
+  Config reads = config;
+  reads.run.updates = 3;
+  std::vector<double> evaluations;
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    reads.zero.stage = stage;
+    Metrics const read = trained(reads, folder.file("read"), *world, half_way);
+    CHECK(read.hash() == hash);
+    evaluations.push_back(read.ends.back().at("val_loss"));
+    CHECK(evaluations.back() == evaluations.front());
+  }
+
+  if (world->rank() == 0) {
+    Metrics const read = trained(reads, folder.file("read alone"), self, half_way);
+    CHECK(read.hash() == hash);
+    CHECK(relative_difference(read.ends.back().at("val_loss"), evaluations.front()) < 1e-6);
+    Metrics const resumed = trained(config, folder.file("resumed alone"), self, half_way);
+    std::vector<double> const before = whole.losses();
+    CHECK(resumed.updates.size() == 3);
+    CHECK(largest_difference(resumed.losses(), {before.begin() + 3, before.end()}) < 1e-5);
+    trained(config, folder.file("alone"), self);
+  }
+  world->barrier();
+
+  auto const alone_half_way = step_folder(folder.file("alone"), 3);
+  reads.zero.stage = 3;
+  CHECK(trained(reads, folder.file("read"), *world, alone_half_way).hash() ==
+        CheckpointReader(alone_half_way).info().state_hash);
+  config.zero.stage = 3;
+  Metrics const resumed = trained(config, folder.file("resumed"), *world, alone_half_way);
+  std::vector<double> const before = Metrics(folder.file("alone")).losses();
+  CHECK(largest_difference(resumed.losses(), {before.begin() + 3, before.end()}) < 1e-5);
+}

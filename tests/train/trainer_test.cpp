@@ -1,0 +1,163 @@
+// What a run does with updates that fail, and what it writes.
+#include "support/catch.hpp"
+#include "support/faulty_comm.hpp"
+#include "support/training.hpp"
+
+#include "comm/self_comm.hpp"
+#include "comm/survey.hpp"
+#include "comm/world.hpp"
+#include "train/start_table.hpp"
+
+#include <limits>
+#include <set>
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+/// On the last rank, an Inf in h.0 in these batches, counted from 0.
+FaultyComm with_inf(Communicator& world, Config const& config, std::vector<std::int64_t> batches) {
+  std::int64_t const each = reductions_a_batch(config, world.size());
+  return {world, [&world, each, batches](std::int64_t reduction, std::span<float> gradients) {
+            bool const strikes = reduction % each == 1 && std::ranges::count(batches, reduction / each) > 0;
+            if (strikes && world.rank() == world.size() - 1) gradients[7] = std::numeric_limits<float>::infinity();
+          }};
+}
+
+} // namespace
+
+TEST_CASE("a skipped update moves neither the learning rate nor Adam's t") { // CASES 8
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  // One window: every batch is the same, so what the k-th applied update does depends on k alone.
+  Config config = small_config(folder.write("text", text_of(bytes_of_windows(1, odd_model().context))));
+  config.run.updates = 5;
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    INFO("stage " << stage);
+    config.zero.stage = stage;
+    Metrics const clean = trained(config, folder.file("clean"), *world);
+    FaultyComm faulty = with_inf(*world, config, {1, 2});
+    Metrics const skipping = trained(config, folder.file("skipping"), faulty);
+
+    REQUIRE(clean.updates.size() == 5);
+    REQUIRE(skipping.updates.size() == 7);
+    std::vector<Json> applied;
+    for (std::size_t batch = 0; batch < 7; ++batch) {
+      Json update = skipping.updates[batch];
+      bool const skips = batch == 1 || batch == 2;
+      CHECK(update.at("batch") == batch + 1);
+      CHECK(update.at("updates_skipped") == std::min<std::size_t>(batch, 2));
+      CHECK(update.at("norm").is_null() == skips);
+      CHECK(update.at("lr") == clean.updates[skips ? 1 : batch < 1 ? batch : batch - 2].at("lr"));
+      if (skips) continue;
+      update.erase("batch");
+      update.erase("updates_skipped");
+      applied.push_back(update);
+    }
+    for (std::size_t k = 0; k < 5; ++k) {
+      Json wanted = clean.updates[k];
+      wanted.erase("batch");
+      wanted.erase("updates_skipped");
+      CHECK(applied[k] == wanted);
+    }
+    CHECK(skipping.hash() == clean.hash());
+    CHECK(skipping.ends.back().at("updates_skipped") == 2);
+  }
+}
+
+TEST_CASE("after a skipped update the data goes on") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.optimizer.lr = 1e-30; // the parameters stay, and losses tell the batches from each other
+  config.run.updates = 6;
+  std::vector<double> const clean = trained(config, folder.file("clean"), *world).losses();
+  REQUIRE(std::set<double>(clean.begin(), clean.end()).size() == 6);
+  config.run.updates = 4;
+  FaultyComm faulty = with_inf(*world, config, {1, 2});
+  CHECK(trained(config, folder.file("skipping"), faulty).losses() == clean);
+}
+
+TEST_CASE("a run gives up after max_skips in a row, names the tensor, and keeps its last good checkpoint") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.optimizer.max_skips = 3;
+  config.checkpoint = {.every = 1, .keep = 2};
+  config.zero.stage = 2;
+  // One alone does not count: they must be in a row.
+  FaultyComm faulty = with_inf(*world, config, {0, 3, 4, 5});
+  std::string const message = message_of<SharedError>([&] { run_trainer(config, folder.file("run"), faulty); });
+  CHECK(contains(message, {"3 updates were skipped in a row", "h.0.", "batch 6", "; "}));
+
+  world->barrier();
+  Metrics const metrics(folder.file("run"));
+  CHECK(metrics.updates.size() == 6);
+  CHECK(metrics.ends.empty());
+  CheckpointReader const checkpoint(resolve_checkpoint(folder.file("run")));
+  CHECK(checkpoint.info().counters.batches_seen == 3);
+  CHECK(checkpoint.info().counters.updates_applied == 2);
+  CHECK(checkpoint.info().counters.updates_skipped == 1);
+}
+
+TEST_CASE("metrics hold one object an update, evaluations when they are due, and the end") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.data.validation = "0.1";
+  config.run.updates = 5;
+  config.evaluate.every = 2;
+  Metrics const metrics = trained(config, folder.file("run"), *world);
+
+  REQUIRE(metrics.updates.size() == 5);
+  for (auto const& update : metrics.updates) {
+    for (char const* key : {"batch", "updates_applied", "updates_skipped", "loss", "norm", "clip", "lr"}) {
+      CHECK(update.at(key).is_number());
+    }
+  }
+  REQUIRE(metrics.evaluations.size() == 3); // after 2, 4 and, for it is the end, 5
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(metrics.evaluations[i].at("updates_applied") == std::min<std::size_t>(2 * i + 2, 5));
+    CHECK(metrics.evaluations[i].at("val_loss").get<double>() > 0);
+  }
+  REQUIRE(metrics.ends.size() == 1);
+  Json const& end = metrics.lines.back();
+  CHECK(end.at("event") == "end");
+  CHECK(end.at("reason") == "done");
+  CHECK(end.at("val_loss") == metrics.evaluations.back().at("val_loss"));
+  CHECK(end.at("loss") == metrics.updates.back().at("loss"));
+  CHECK(metrics.hash().size() == 32);
+  CHECK(metrics.hash() == CheckpointReader(resolve_checkpoint(folder.file("run"))).info().state_hash);
+}
+
+TEST_CASE(
+    "145 windows in batches of 16 a rank: all ranks do all updates, and each sees the right windows") { // CASES 20
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(bytes_of_windows(145, odd_model().context))));
+  config.run.updates = 7; // the fourth batch of 3 ranks goes on into the second epoch
+  config.batch = {.micro = 16, .accumulate = 1, .global = {}};
+  Corpus const corpus = open_corpus(config.data, config.model.vocabulary, config.model.context);
+  REQUIRE(corpus.train.windows == 145);
+
+  BatchShape const batch = batch_shape(config.batch, world->size());
+  StartTable const table = start_table(config, corpus, batch, survey(*world), world->description());
+  auto const row = std::ranges::find(table.rows, "updates", &std::pair<std::string, std::string>::first);
+  REQUIRE(row != table.rows.end());
+  CHECK(row->second == fmt::format("7, {:.1f} an epoch", 145.0 / (16.0 * world->size())));
+
+  Metrics const ranks = trained(config, folder.file("ranks"), *world);
+  CHECK(ranks.ends.back().at("batches_seen") == 7);
+  if (world->rank() == 0) {
+    SelfComm self;
+    config.batch = {.micro = 16, .accumulate = world->size(), .global = {}};
+    Metrics const one = trained(config, folder.file("one"), self);
+    CHECK(largest_difference(ranks.losses(), one.losses()) < 1e-5);
+  }
+}
