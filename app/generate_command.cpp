@@ -11,15 +11,12 @@ namespace kozero {
 
 namespace {
 
-/// Bytes of a text model are text; other ids are printed as numbers.
-bool writes_text(Config const& config) { return config.model.vocabulary <= 256; }
-
-std::vector<std::int32_t> prompt_of(GenerateArguments const& arguments, Config const& config) {
+std::vector<std::int32_t> prompt_of(GenerateArguments const& arguments, bool text) {
   if (!arguments.prompt_tokens.empty()) return arguments.prompt_tokens;
-  if (!writes_text(config)) {
+  if (!text) {
     throw InputError(
-        "the model's tokens are no bytes (its vocabulary is larger than 256), so --prompt means nothing to "
-        "it; give ids with --prompt-tokens");
+        "the model's tokens are no bytes of text (it was trained on token ids), so --prompt means nothing to it; give "
+        "ids with --prompt-tokens");
   }
   std::vector<std::int32_t> tokens;
   for (unsigned char const byte : arguments.prompt) tokens.push_back(byte);
@@ -32,8 +29,8 @@ int run_generate(GenerateArguments const& arguments) {
   Ledger ledger;
   CheckpointReader const checkpoint(resolve_checkpoint(arguments.checkpoint));
   Config const config = read_deck(checkpoint.info().deck, "the checkpoint's deck").config;
-  auto const prompt = prompt_of(arguments, config);
-  bool const text = writes_text(config);
+  bool const text = checkpoint.info().text;
+  auto const prompt = prompt_of(arguments, text);
   auto const write = [text](std::int32_t token) {
     if (text) {
       std::fputc(token, stdout);

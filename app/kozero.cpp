@@ -9,11 +9,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include <csignal>
+#include <cstdio>
 #include <functional>
 
-namespace {
+namespace kozero {
 
-using namespace kozero;
+namespace {
 
 /// What the command line asks for: exactly one of the subcommands.
 struct CommandLine {
@@ -86,7 +88,7 @@ private:
 };
 
 /// One message for an error; other ranks must not wait for a rank that left alone.
-int report(kozero::Runtime const& runtime, std::exception const& failure) {
+int report(Runtime const& runtime, std::exception const& failure) {
   auto const* const error = dynamic_cast<Error const*>(&failure);
   bool const shared = dynamic_cast<SharedError const*>(&failure) != nullptr;
   int const exit_code = error ? error->exit_code() : static_cast<int>(exit_failed);
@@ -95,24 +97,36 @@ int report(kozero::Runtime const& runtime, std::exception const& failure) {
     return exit_code;
   }
   log::error("kozero: rank {}: {}", runtime.rank(), failure.what());
-  kozero::Runtime::abort(exit_code);
+  Runtime::abort(exit_code);
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   CommandLine command_line;
   try {
     command_line.app.parse(argc, argv);
   } catch (CLI::ParseError const& error) {
     return command_line.app.exit(error) == 0 ? exit_done : exit_bad_input;
   }
-  kozero::Runtime runtime(argc, argv);
+  std::signal(SIGXFSZ, SIG_IGN); // a file too large for the user's limits is an error like a full disk, not the end
+  Runtime runtime(argc, argv);
   log::start(runtime.rank() == 0 ? log::Voice::speaks : log::Voice::silent);
   try {
     if (runtime.rank() != 0 && !command_line.needs_all_ranks) return exit_done;
     return command_line.run();
   } catch (std::exception const& error) {
     return report(runtime, error);
+  }
+}
+
+} // namespace
+
+} // namespace kozero
+
+int main(int argc, char** argv) {
+  try {
+    return kozero::run_program(argc, argv);
+  } catch (std::exception const& error) { // MPI or Kokkos did not come up
+    std::fprintf(stderr, "kozero: %s\n", error.what());
+    return kozero::exit_failed;
   }
 }

@@ -34,13 +34,10 @@ fs::path prepare_folder(Config const& config, TrainArguments const& arguments, C
   std::string path = on_all_ranks(comm, [&] {
     if (comm.rank() != 0) return std::string();
     RunFolder const folder(config.run.dir);
-    if (folder.holds_checkpoints() && !resumes(arguments)) {
-      if (!arguments.overwrite) {
-        throw InputError(fmt::format("run folder '{}' holds a run already (it has checkpoints); go on with --resume, "
-                                     "or start anew with --overwrite or another run.dir",
-                                     folder.path()));
-      }
-      folder.remove_checkpoints();
+    if (folder.holds_checkpoints() && !resumes(arguments) && !arguments.overwrite) {
+      throw InputError(fmt::format("run folder '{}' holds a run already (it has checkpoints); go on with --resume, or "
+                                   "start anew with --overwrite or another run.dir",
+                                   folder.path()));
     }
     return folder.path();
   });
@@ -49,29 +46,36 @@ fs::path prepare_folder(Config const& config, TrainArguments const& arguments, C
 }
 
 /// The checkpoint to go on from, after a comparison of its deck with this one.
+fs::path check_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape const& batch) {
+  fs::path const path = fs::absolute(resolve_checkpoint(wanted));
+  CheckpointReader const reader(path);
+  auto const& info = reader.info();
+  std::string forbidden;
+  for (auto const& difference : compare_decks(read_deck(info.deck, "checkpoint").config, deck.config)) {
+    auto const line = fmt::format("{}: {} -> {}", difference.key, difference.before, difference.now);
+    if (difference.severity == Severity::forbidden) forbidden += "\n  " + line;
+    log::info("resume: {} ({})", line, name_of(difference.severity));
+  }
+  if (!forbidden.empty()) {
+    throw InputError(fmt::format("checkpoint '{}' is of another run (these keys must stay as they were); change them "
+                                 "back or start a new run:{}",
+                                 path.string(), forbidden));
+  }
+  if (info.global_batch != batch.global()) {
+    throw InputError(fmt::format("checkpoint '{}' was made with batches of {} windows and this run has {} (the place in "
+                                 "the data is counted in batches); set batch.global: {}",
+                                 path.string(), info.global_batch, batch.global(), info.global_batch));
+  }
+  return path;
+}
+
+/// Rank 0 finds it, as ranks may have different working folders.
 fs::path find_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape const& batch, Communicator& comm) {
-  return on_all_ranks(comm, [&]() -> fs::path {
-    fs::path const path = resolve_checkpoint(wanted);
-    CheckpointReader const reader(path);
-    auto const& info = reader.info();
-    std::string forbidden;
-    for (auto const& difference : compare_decks(read_deck(info.deck, "checkpoint").config, deck.config)) {
-      auto const line = fmt::format("{}: {} -> {}", difference.key, difference.before, difference.now);
-      if (difference.severity == Severity::forbidden) forbidden += "\n  " + line;
-      log::info("resume: {} ({})", line, name_of(difference.severity));
-    }
-    if (!forbidden.empty()) {
-      throw InputError(fmt::format("checkpoint '{}' is of another run (these keys must stay as they were); change them "
-                                   "back or start a new run:{}",
-                                   path.string(), forbidden));
-    }
-    if (info.global_batch != batch.global()) {
-      throw InputError(fmt::format("checkpoint '{}' was made with batches of {} windows and this run has {} (the place "
-                                   "in the data is counted in batches); set batch.global: {}",
-                                   path.string(), info.global_batch, batch.global(), info.global_batch));
-    }
-    return path;
+  std::string path = on_all_ranks(comm, [&] {
+    return comm.rank() == 0 ? check_checkpoint(wanted, deck, batch).string() : std::string();
   });
+  comm.broadcast(path, 0);
+  return path;
 }
 
 } // namespace
@@ -103,15 +107,12 @@ int run_train(TrainArguments const& arguments) {
                  .corpus = corpus,
                  .batch = batch,
                  .folder = prepare_folder(config, arguments, *comm),
-                 .resume = std::nullopt};
+                 .resume = std::nullopt,
+                 .overwrite = arguments.overwrite};
   if (resumes(arguments)) {
     fs::path const wanted = arguments.resume_from.empty() ? input.folder : fs::path(arguments.resume_from);
     input.resume = find_checkpoint(wanted, deck, batch, *comm);
   }
-  on_all_ranks(*comm, [&] {
-    if (comm->rank() == 0) RunFolder(input.folder.string()).write_deck(deck.resolved_yaml);
-    return true;
-  });
   return train(input, *comm, ledger) == RunEnd::done ? exit_done : exit_stopped_early;
 }
 

@@ -26,6 +26,7 @@ struct CheckpointInfo {
   std::int64_t global_batch = 0; // windows an update
   std::string state_hash;
   std::string version; // of kozero
+  bool text = false;   // tokens are bytes of text
 };
 
 /// Writes <run_dir>/checkpoints/step-00000100/, moves the link `latest` there, then removes all older ones but the

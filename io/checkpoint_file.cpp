@@ -158,6 +158,7 @@ void write_info(fs::path const& path, CheckpointInfo const& info) {
   h5::put(job, file.id(), "ranks", info.ranks);
   h5::put(job, file.id(), "global_batch", info.global_batch);
   h5::put(job, file.id(), "state_hash", info.state_hash);
+  h5::put(job, file.id(), "text", std::int64_t{info.text});
   h5::put_long_text(job, file.id(), "deck", info.deck);
   file.close(job);
 }
@@ -174,6 +175,7 @@ CheckpointInfo read_info(fs::path const& path) {
   info.ranks = h5::get_integer(job, file.id(), "ranks");
   info.global_batch = h5::get_integer(job, file.id(), "global_batch");
   info.state_hash = h5::get_text(job, file.id(), "state_hash");
+  info.text = h5::get_integer(job, file.id(), "text") != 0;
   info.deck = h5::get_long_text(reading(path, "deck"), file.id(), "deck");
   return info;
 }

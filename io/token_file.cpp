@@ -148,8 +148,8 @@ void TokenFile::check_all() const {
 void TokenFile::read(std::int64_t first, std::span<std::int32_t> out) const {
   auto const n = static_cast<std::int64_t>(out.size());
   KOZERO_REQUIRE(first >= 0 && n <= count_ && first <= count_ - n,
-                 "tokens {} to {} of '{}' were asked for (it has {}); please report this", first, first + n, path_,
-                 count_);
+                 "{} tokens from token {} on were asked for (file '{}' has {}: a fault of kozero); please report it", n,
+                 first, path_, count_);
   if (n == 0) return;
   std::byte const* const bytes = file_.bytes().data() + header_bytes_ + first * width_;
   std::uint32_t const largest = width_ == 1   ? decode_all<1>(bytes, out)

@@ -36,6 +36,8 @@ public:
   std::int64_t size() const { return count_; }
   /// "uint16 token ids (automatic: the name ends in .bin)"
   std::string const& description() const { return description_; }
+  /// Whether tokens are bytes of text.
+  bool is_text() const { return width_ == 1; }
   /// Tokens [first, first + out.size()), which must be in the file. Any number of threads at a time.
   void read(std::int64_t first, std::span<std::int32_t> out) const;
 

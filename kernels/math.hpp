@@ -67,16 +67,4 @@ KOKKOS_FORCEINLINE_FUNCTION float fast_exp(float x) {
   return (parts.minus_one + 1.0f) * detail::power_of_two(half) * detail::power_of_two(parts.exponent - half);
 }
 
-/// tanh x = (e^2|x| - 1) / (e^2|x| + 1) with the sign of x. Relative accuracy near zero as well; NaN for NaN.
-KOKKOS_FORCEINLINE_FUNCTION float fast_tanh(float x) {
-  std::uint32_t const sign = detail::bits_of_float(x) & 0x80000000u;
-  float size = detail::float_of_bits(detail::bits_of_float(x) & 0x7fffffffu);
-  size = size > 10.0f ? 10.0f : size; // tanh is 1 in float from 9.01 on
-  detail::ExpParts const parts = detail::exp_parts(2.0f * size);
-  float const scale = detail::power_of_two(parts.exponent);
-  float const expm1 = math::fma(scale, parts.minus_one, scale - 1.0f);
-  float const result = expm1 / (expm1 + 2.0f);
-  return detail::float_of_bits(detail::bits_of_float(result) | sign);
-}
-
 } // namespace kozero

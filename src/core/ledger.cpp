@@ -48,26 +48,41 @@ char const* remedy(Category category) {
   return "";
 }
 
+/// Pinned memory is host memory.
+Space budget_of(Space space) { return space == Space::device ? Space::device : Space::host; }
+
 double mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 } // namespace
 
-void Ledger::set_limit(Space space, std::int64_t limit_bytes) { accounts_[space].limit_bytes = limit_bytes; }
+void Ledger::set_limit(Space space, std::int64_t limit_bytes) { limits_[budget_of(space)] = limit_bytes; }
+
+void Ledger::require_room(Space space, std::string const& label, std::int64_t bytes) const {
+  auto const limit = limits_.find(budget_of(space));
+  if (limit == limits_.end()) return;
+  std::int64_t taken = 0;
+  std::map<Category, std::int64_t> held;
+  for (auto const& [other, account] : accounts_) {
+    if (budget_of(other) != budget_of(space)) continue;
+    taken += account.bytes;
+    for (auto const& [row, row_bytes] : account.rows) held[row] += row_bytes;
+  }
+  if (taken + bytes <= limit->second) return;
+  std::vector<std::pair<Category, std::int64_t>> rows(held.begin(), held.end());
+  std::sort(rows.begin(), rows.end(), [](auto const& a, auto const& b) { return a.second > b.second; });
+  std::string list;
+  for (auto const& [row, row_bytes] : rows) {
+    list += fmt::format("\n  {:<14} {:>10.1f} MiB   smaller with {}", name_of(row), mib(row_bytes), remedy(row));
+  }
+  throw Error(fmt::format("{} memory: '{}' wants {:.1f} MiB more ({:.1f} of {:.1f} MiB are taken); raise "
+                          "memory.{}_limit or shrink a row:{}",
+                          name_of(space), label, mib(bytes), mib(taken), mib(limit->second),
+                          name_of(budget_of(space)), list));
+}
 
 void Ledger::take(Space space, Category category, std::string const& label, std::int64_t bytes) {
+  require_room(space, label, bytes);
   Account& account = accounts_[space];
-  if (account.limit_bytes >= 0 && account.bytes + bytes > account.limit_bytes) {
-    std::vector<std::pair<Category, std::int64_t>> rows(account.rows.begin(), account.rows.end());
-    std::sort(rows.begin(), rows.end(), [](auto const& a, auto const& b) { return a.second > b.second; });
-    std::string list;
-    for (auto const& [row, held] : rows) {
-      list += fmt::format("\n  {:<14} {:>10.1f} MiB   smaller with {}", name_of(row), mib(held), remedy(row));
-    }
-    throw Error(fmt::format("{} memory: '{}' wants {:.1f} MiB more ({:.1f} of {:.1f} MiB are taken); raise "
-                            "memory.{}_limit or shrink a row:{}",
-                            name_of(space), label, mib(bytes), mib(account.bytes), mib(account.limit_bytes),
-                            space == Space::device ? "device" : "host", list));
-  }
   account.bytes += bytes;
   account.peak_bytes = std::max(account.peak_bytes, account.bytes);
   account.rows[category] += bytes;

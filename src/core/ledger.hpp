@@ -44,6 +44,7 @@ public:
   Ledger(Ledger const&) = delete;
   Ledger& operator=(Ledger const&) = delete;
 
+  /// Pinned memory counts against the host's limit.
   void set_limit(Space space, std::int64_t limit_bytes);
   void take(Space space, Category category, std::string const& label, std::int64_t bytes);
   void give(Space space, Category category, std::int64_t bytes);
@@ -53,13 +54,15 @@ public:
   std::int64_t peak_bytes(Space space) const;
 
 private:
+  void require_room(Space space, std::string const& label, std::int64_t bytes) const;
+
   struct Account {
-    std::int64_t limit_bytes = -1; // negative: none
     std::int64_t bytes = 0;
     std::int64_t peak_bytes = 0;
     std::map<Category, std::int64_t> rows;
   };
   std::map<Space, Account> accounts_;
+  std::map<Space, std::int64_t> limits_;
 };
 
 /// Which space of the ledger memory counts as. On CPU builds device and host memory are one to Kokkos, so the owner

@@ -8,7 +8,7 @@ void start(Voice voice) {
   auto logger = spdlog::get("kozero");
   if (!logger) logger = spdlog::stderr_color_mt("kozero");
   logger->set_pattern("%^%v%$");
-  logger->set_level(voice == Voice::speaks ? spdlog::level::info : spdlog::level::warn);
+  logger->set_level(voice == Voice::speaks ? spdlog::level::info : spdlog::level::err);
   spdlog::set_default_logger(logger);
 }
 

@@ -9,7 +9,7 @@ namespace kozero::log {
 
 enum class Voice { speaks, silent };
 
-/// Called once at the start: ranks other than 0 only warn and fail.
+/// Called once at the start. Rank 0 speaks; silent ranks only say errors.
 void start(Voice voice);
 
 template <class... Args> void info(fmt::format_string<Args...> text, Args&&... args) {

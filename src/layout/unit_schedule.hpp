@@ -26,6 +26,7 @@ enum class Phase { forward, backward };
 struct Visit {
   int unit = 0;
   Phase phase = Phase::forward;
+  friend bool operator==(Visit const&, Visit const&) = default;
 };
 
 /// In which order a micro-batch visits the units: 0 … n-1, and back when training.

@@ -18,8 +18,16 @@ Vec<std::int32_t const> copy_to_device(Lane const& lane, DeviceBuffer<std::int32
   return device;
 }
 
-DeviceBuffer<std::int32_t> ids(Ledger& ledger, char const* label, std::int64_t count) {
+DeviceBuffer<std::int32_t> device_ids(Ledger& ledger, char const* label, std::int64_t count) {
   return {ledger, Category::workspace, label, count};
+}
+
+HostBuffer<std::int32_t> host_ids(Ledger& ledger, char const* label, std::int64_t count) {
+  return {ledger, Category::staging, label, count};
+}
+
+std::span<std::int32_t> span_of(HostBuffer<std::int32_t> const& buffer) {
+  return {buffer.data(), static_cast<std::size_t>(buffer.size())};
 }
 
 } // namespace
@@ -27,22 +35,24 @@ DeviceBuffer<std::int32_t> ids(Ledger& ledger, char const* label, std::int64_t c
 BatchFeed::BatchFeed(Corpus const& corpus, std::int64_t seed, BatchShape const& shape, std::int64_t context, int rank,
                      std::int64_t vocabulary, Ledger& ledger)
     : corpus_(corpus), sampler_(seed, corpus.train.windows), shape_(shape), context_(context), rank_(rank),
-      vocabulary_(vocabulary), inputs_(static_cast<std::size_t>(shape.accumulate * shape.micro * context)),
-      targets_(inputs_.size()), starts_(static_cast<std::size_t>(shape.micro * context + 1)),
-      positions_(static_cast<std::size_t>(shape.micro * context)),
-      device_tokens_(ids(ledger, "tokens", shape.micro * context)),
-      device_targets_(ids(ledger, "targets", shape.micro * context)),
-      device_starts_(ids(ledger, "group starts", shape.micro * context + 1)),
-      device_positions_(ids(ledger, "group positions", shape.micro * context)) {}
+      vocabulary_(vocabulary), inputs_(host_ids(ledger, "inputs", shape.accumulate * shape.micro * context)),
+      targets_(host_ids(ledger, "targets", shape.accumulate * shape.micro * context)),
+      starts_(host_ids(ledger, "group starts", shape.micro * context + 1)),
+      positions_(host_ids(ledger, "group positions", shape.micro * context)),
+      device_tokens_(device_ids(ledger, "tokens", shape.micro * context)),
+      device_targets_(device_ids(ledger, "targets", shape.micro * context)),
+      device_starts_(device_ids(ledger, "group starts", shape.micro * context + 1)),
+      device_positions_(device_ids(ledger, "group positions", shape.micro * context)) {}
 
 TokenRows BatchFeed::rows(std::int64_t m) {
   auto const count = static_cast<std::size_t>(shape_.micro * context_);
   auto const first = static_cast<std::size_t>(m) * count;
-  return {context_, std::span(inputs_).subspan(first, count), std::span(targets_).subspan(first, count)};
+  return {context_, span_of(inputs_).subspan(first, count), span_of(targets_).subspan(first, count)};
 }
 
 std::int64_t BatchFeed::count_valid() const {
-  return std::count_if(targets_.begin(), targets_.end(), [](std::int32_t target) { return target >= 0; });
+  auto const targets = span_of(targets_);
+  return std::count_if(targets.begin(), targets.end(), [](std::int32_t target) { return target >= 0; });
 }
 
 std::int64_t BatchFeed::load_training(std::int64_t batch) {
@@ -61,11 +71,11 @@ std::int64_t BatchFeed::load_evaluation(std::int64_t batch) {
 
 MicroBatch BatchFeed::upload(Lane const& lane, std::int64_t m) {
   TokenRows const batch = rows(m);
-  std::int64_t const groups = group_tokens(batch.inputs, vocabulary_, starts_, positions_);
-  auto const starts = std::span<std::int32_t const>(starts_).first(static_cast<std::size_t>(groups + 1));
+  std::int64_t const groups = group_tokens(batch.inputs, vocabulary_, span_of(starts_), span_of(positions_));
+  auto const starts = span_of(starts_).first(static_cast<std::size_t>(groups + 1));
   return {copy_to_device(lane, device_tokens_, batch.inputs),
           copy_to_device(lane, device_targets_, batch.targets),
-          {copy_to_device(lane, device_starts_, starts), copy_to_device(lane, device_positions_, positions_)}};
+          {copy_to_device(lane, device_starts_, starts), copy_to_device(lane, device_positions_, span_of(positions_))}};
 }
 
 } // namespace kozero

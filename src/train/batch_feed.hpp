@@ -7,7 +7,6 @@
 #include "train/micro_batches.hpp"
 #include "train/sampler.hpp"
 
-#include <vector>
 
 namespace kozero {
 
@@ -39,8 +38,8 @@ private:
   std::int64_t context_;
   int rank_;
   std::int64_t vocabulary_;
-  std::vector<std::int32_t> inputs_, targets_;   // [accumulate, micro, T]
-  std::vector<std::int32_t> starts_, positions_; // of one micro-batch
+  HostBuffer<std::int32_t> inputs_, targets_;   // [accumulate, micro, T]
+  HostBuffer<std::int32_t> starts_, positions_; // of one micro-batch
   DeviceBuffer<std::int32_t> device_tokens_, device_targets_, device_starts_, device_positions_;
 };
 

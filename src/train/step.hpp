@@ -5,6 +5,9 @@
 #include "train/micro_batches.hpp"
 #include "zero/engine.hpp"
 
+#include <functional>
+#include <optional>
+
 namespace kozero {
 
 /// What one batch did.
@@ -13,11 +16,15 @@ struct StepReport {
   UpdateReport update;
 };
 
+/// Asked before each further micro-batch: true, on all ranks, ends the batch there, without an update.
+using StopAgreed = std::function<bool()>;
+
 /// One batch: forward and backward of every micro-batch of `feed`, then one optimizer step. Collective.
 /// `valid` is the number of valid targets of the batch over all ranks; `t` as in Engine::update.
 template <class T>
-StepReport train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed, std::int64_t valid,
-                      OptimizerConfig const& optimizer, double lr, std::int64_t t, Communicator& comm);
+std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed, std::int64_t valid,
+                      OptimizerConfig const& optimizer, double lr, std::int64_t t, Communicator& comm,
+                      StopAgreed const& stop_agreed = {});
 
 /// Σ losses of this rank's micro-batches of one batch; no gradients. Collective.
 template <class T>

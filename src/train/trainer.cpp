@@ -1,11 +1,15 @@
 #include "train/trainer.hpp"
 
+#include "comm/agree.hpp"
 #include "core/log.hpp"
+#include "io/run_folder.hpp"
 #include "optim/schedule.hpp"
 #include "train/version.hpp"
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <system_error>
 
 namespace kozero {
 
@@ -19,48 +23,67 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 template <class T>
 Trainer<T>::Trainer(RunInput const& input, Communicator& comm, Ledger& ledger)
-    : input_(input), config_(input_.config), comm_(comm),
+    : stop_(input.config.run.time_limit_s), input_(input), config_(input_.config), comm_(comm), ledger_(ledger),
       model_(config_.model, input_.batch.micro, config_.activations.recompute, Purpose::train, ledger),
       engine_(Plan(config_.zero, comm.rank(), comm.size()), model_layout(config_.model), model_uses(config_.model),
               comm, ledger),
       feed_(input_.corpus, config_.run.seed, input_.batch, config_.model.context, comm.rank(), config_.model.vocabulary,
             ledger),
-      stop_(config_.run.time_limit_s), progress_(comm.rank() == 0) {
+      progress_(comm.rank() == 0) {}
+
+/// State from the seed or a checkpoint, and the run's files.
+template <class T>
+void Trainer<T>::start() {
   if (input_.resume) {
     restore(*input_.resume);
   } else {
-    engine_.initialise(config_.run.seed);
+    engine_.initialise(lane_, config_.run.seed);
   }
-  if (comm.rank() == 0) metrics_.emplace(open_metrics());
+  on_all_ranks(comm_, [&] {
+    if (comm_.rank() != 0) return true;
+    RunFolder const folder(input_.folder.string());
+    if (input_.overwrite) folder.remove_checkpoints();
+    folder.write_deck(input_.resolved_deck);
+    metrics_.emplace(open_metrics());
+    return true;
+  });
 }
 
 template <class T>
 void Trainer<T>::restore(std::filesystem::path const& checkpoint) {
-  CheckpointReader const reader(checkpoint);
-  CheckpointInfo const& info = reader.info();
-  for (auto const& entry : engine_.state()) reader.read(entry);
+  CheckpointInfo const info = on_all_ranks(comm_, [&] {
+    CheckpointReader const reader(checkpoint, {comm_.rank(), comm_.size()});
+    for (auto const& entry : engine_.state()) reader.read(entry);
+    return reader.info();
+  });
   engine_.publish_master(lane_);
   std::string const hash = engine_.state_hash(lane_);
-  KOZERO_REQUIRE(hash == info.state_hash,
-                 "checkpoint '{}' reads as state {} but says {} (its files do not belong together, or were changed); "
-                 "resume from another one",
-                 checkpoint.string(), hash, info.state_hash);
+  if (hash != info.state_hash) {
+    throw SharedError(fmt::format("checkpoint '{}' reads as state {} but says {} (its files do not belong together, or "
+                                  "were changed); resume from another one",
+                                  checkpoint.string(), hash, info.state_hash));
+  }
   counters_ = info.counters;
-  saved_at_ = counters_.batches_seen;
+  std::error_code not_there;
+  if (std::filesystem::equivalent(checkpoint, input_.folder / "checkpoints" / "latest", not_there)) {
+    saved_at_ = counters_.batches_seen;
+    hash_ = hash;
+  }
 }
 
 template <class T>
 MetricsFile Trainer<T>::open_metrics() const {
-  std::string const path = (input_.folder / "metrics.jsonl").string();
+  std::string const path = RunFolder(input_.folder.string()).metrics_file();
   return input_.resume ? MetricsFile::resume(path, counters_.batches_seen) : MetricsFile::create(path);
 }
 
 template <class T>
 RunEnd Trainer<T>::run() {
+  start();
   while (counters_.updates_applied < config_.run.updates) {
     if (!one_batch()) return finish(RunEnd::stopped_early);
-    if (due(config_.evaluate.every)) run_evaluation();
     if (due(config_.checkpoint.every)) save();
+    if (due(config_.evaluate.every)) run_evaluation();
   }
   return finish(RunEnd::done);
 }
@@ -71,29 +94,41 @@ bool Trainer<T>::due(std::int64_t every) const {
   return every > 0 && skips_in_row_ == 0 && counters_.updates_applied % every == 0;
 }
 
-/// False when the ranks agree to stop instead.
+/// Whether any rank has been asked to stop. In the same message `valid` becomes its sum over ranks. Collective.
+template <class T>
+bool Trainer<T>::stop_agreed(std::int64_t& valid) {
+  std::array<std::int64_t, 2> sums = {valid, stop_.wanted() ? 1 : 0};
+  comm_.sum(std::span<std::int64_t>(sums));
+  valid = sums[0];
+  if (sums[1] == 0) return false;
+  auto const signals = comm_.gather(stop_.signal()); // one rank's is enough
+  stop_reason_ = stop_reason(*std::max_element(signals.begin(), signals.end()));
+  return true;
+}
+
+template <class T>
+bool Trainer<T>::stop_agreed() {
+  std::int64_t none = 0;
+  return stop_agreed(none);
+}
+
+/// False when the ranks agree to stop instead; a batch that was begun then counts for nothing.
 template <class T>
 bool Trainer<T>::one_batch() {
   auto const start = std::chrono::steady_clock::now();
-  std::array<std::int64_t, 2> agreed = {feed_.load_training(counters_.batches_seen), stop_.wanted() ? 1 : 0};
-  comm_.sum(std::span<std::int64_t>(agreed));
-  auto const [valid, stops] = agreed;
-  if (stops > 0) {
-    auto const signals = comm_.gather(stop_.signal()); // one rank's is enough
-    stop_reason_ = stop_reason(*std::max_element(signals.begin(), signals.end()));
-    return false;
-  }
-
+  std::int64_t valid = feed_.load_training(counters_.batches_seen);
+  if (stop_agreed(valid)) return false;
   double const lr = learning_rate(config_.optimizer, config_.schedule, config_.run.updates, counters_.updates_applied);
-  StepReport const step =
-      train_step(lane_, model_, engine_, feed_, valid, config_.optimizer, lr, counters_.updates_applied + 1, comm_);
+  auto const step = train_step(lane_, model_, engine_, feed_, valid, config_.optimizer, lr,
+                               counters_.updates_applied + 1, comm_, [this] { return stop_agreed(); });
+  if (!step) return false;
   ++batches_here_;
   ++counters_.batches_seen;
-  ++(step.update.applied ? counters_.updates_applied : counters_.updates_skipped);
-  skips_in_row_ = step.update.applied ? 0 : skips_in_row_ + 1;
-  loss_ = step.loss;
-  record(step, lr, seconds_since(start));
-  if (skips_in_row_ >= config_.optimizer.max_skips) give_up_after_skips(step.update.bad_tensor);
+  ++(step->update.applied ? counters_.updates_applied : counters_.updates_skipped);
+  skips_in_row_ = step->update.applied ? 0 : skips_in_row_ + 1;
+  loss_ = step->loss;
+  record(*step, lr, seconds_since(start));
+  if (skips_in_row_ >= config_.optimizer.max_skips) give_up_after_skips(step->update.bad_tensor);
   return true;
 }
 
@@ -133,11 +168,15 @@ void Trainer<T>::give_up_after_skips(std::string const& tensor) const {
                                 skips_in_row_, tensor, counters_.batches_seen));
 }
 
+/// Mean over the validation windows that the deck asks for, or nothing when the ranks agree to stop on the way.
 template <class T>
-double Trainer<T>::mean_validation_loss(std::int64_t batches) {
+std::optional<double> Trainer<T>::validation_loss() {
   double loss = 0;
   std::int64_t valid = 0;
+  std::int64_t const batches =
+      evaluation_batches(input_.corpus.validation.windows, input_.batch, config_.evaluate.batches);
   for (std::int64_t b = 0; b < batches; ++b) {
+    if (stop_agreed()) return std::nullopt;
     valid += feed_.load_evaluation(b);
     loss += evaluate_batch(lane_, model_, engine_, feed_);
   }
@@ -149,55 +188,62 @@ double Trainer<T>::mean_validation_loss(std::int64_t batches) {
 template <class T>
 void Trainer<T>::run_evaluation() {
   if (input_.corpus.validation.windows == 0 || evaluated_at_ == counters_.batches_seen) return;
-  std::int64_t const batches =
-      evaluation_batches(input_.corpus.validation.windows, input_.batch, config_.evaluate.batches);
-  val_loss_ = mean_validation_loss(batches);
+  auto const loss = validation_loss();
+  if (!loss) return;
+  val_loss_ = loss;
   evaluated_at_ = counters_.batches_seen;
   if (comm_.rank() != 0) return;
   metrics_->evaluation({counters_.batches_seen, counters_.updates_applied, *val_loss_});
   progress_.clear();
-  log::info("update {:>6}/{}   loss {:.4f}   held-out loss {:.4f}   {} elapsed", counters_.updates_applied,
-            config_.run.updates, loss_.value_or(0), *val_loss_, format_duration(seconds_since(start_)));
+  log::info("update {:>6}/{}   loss {}   held-out loss {:.4f}   {} elapsed", counters_.updates_applied,
+            config_.run.updates, loss_ ? fmt::format("{:.4f}", *loss_) : "-", *val_loss_,
+            format_duration(seconds_since(start_)));
 }
 
 template <class T>
 void Trainer<T>::save() {
   if (saved_at_ == counters_.batches_seen) return;
+  std::string const hash = engine_.state_hash(lane_);
   CheckpointInfo const info{.counters = counters_,
                             .deck = input_.resolved_deck,
                             .ranks = comm_.size(),
                             .global_batch = input_.batch.global(),
-                            .state_hash = engine_.state_hash(lane_),
-                            .version = version()};
+                            .state_hash = hash,
+                            .version = version(),
+                            .text = input_.corpus.train.file->is_text()};
   auto const state = engine_.state();
   auto const path = save_checkpoint(input_.folder, info, state, config_.checkpoint.keep, comm_);
   saved_at_ = counters_.batches_seen;
+  hash_ = hash;
   progress_.clear();
   log::info("saved {}", path.string());
 }
 
+/// Saves first, so that no evaluation stands between a signal and the checkpoint.
 template <class T>
 RunEnd Trainer<T>::finish(RunEnd end) {
-  if (end == RunEnd::done) run_evaluation();
   save();
-  std::string const hash = engine_.state_hash(lane_);
-  bool const done = end == RunEnd::done;
+  if (end == RunEnd::done) run_evaluation();
   if (comm_.rank() != 0) return end;
+  std::string const reason = end == RunEnd::done ? "done" : stop_reason_.value_or("");
   metrics_->end({.updates_applied = counters_.updates_applied,
                  .updates_skipped = counters_.updates_skipped,
                  .batches_seen = counters_.batches_seen,
                  .loss = loss_,
                  .val_loss = val_loss_,
-                 .state_hash = hash,
+                 .state_hash = hash_,
                  .seconds = seconds_since(start_),
-                 .reason = done ? "done" : stop_reason_});
+                 .reason = reason});
   progress_.clear();
-  if (done) {
+  auto const mib = [this](Space space) { return static_cast<double>(ledger_.peak_bytes(space)) / (1 << 20); };
+  log::info("memory      at most {:.1f} MiB device, {:.1f} MiB host and pinned on rank 0", mib(Space::device),
+            mib(Space::host) + mib(Space::pinned));
+  if (end == RunEnd::done) {
     log::info("done: {} updates in {}, state {}", counters_.updates_applied, format_duration(seconds_since(start_)),
-              hash);
+              hash_);
   } else {
-    log::warn("stopped by the {} at update {} of {}, state {}; go on with --resume", stop_reason_,
-              counters_.updates_applied, config_.run.updates, hash);
+    log::warn("stopped by the {} at update {} of {}, state {}; go on with --resume", reason, counters_.updates_applied,
+              config_.run.updates, hash_);
   }
   return end;
 }
@@ -205,10 +251,20 @@ RunEnd Trainer<T>::finish(RunEnd end) {
 template class Trainer<float>;
 template class Trainer<bf16>;
 
+namespace {
+
+template <class T>
+RunEnd train_in(RunInput const& input, Communicator& comm, Ledger& ledger) {
+  auto const trainer = on_all_ranks(comm, [&] { return std::make_unique<Trainer<T>>(input, comm, ledger); });
+  return trainer->run();
+}
+
+} // namespace
+
 RunEnd train(RunInput const& input, Communicator& comm, Ledger& ledger) {
   switch (input.config.precision.compute) {
-  case ComputeType::fp32: return Trainer<float>(input, comm, ledger).run();
-  case ComputeType::bf16: return Trainer<bf16>(input, comm, ledger).run();
+  case ComputeType::fp32: return train_in<float>(input, comm, ledger);
+  case ComputeType::bf16: return train_in<bf16>(input, comm, ledger);
   }
   throw Error("precision.compute has no such type");
 }

@@ -27,39 +27,49 @@ struct RunInput {
   BatchShape batch;
   std::filesystem::path folder;                // of the run, absolute
   std::optional<std::filesystem::path> resume; // a checkpoint to go on from
+  bool overwrite = false;                      // the folder's old checkpoints go
 };
 
 enum class RunEnd { done, stopped_early };
 
-/// Trains, evaluates, logs and saves until the run's last update, a signal or its time limit. Collective.
+/// Trains, evaluates, logs and saves until the run's last update, a signal or its time limit.
 /// T is the compute type.
+///
+///     Trainer<bf16> trainer(input, comm, ledger);   // memory; may fail on one rank alone
+///     RunEnd const end = trainer.run();             // collective
 template <class T>
 class Trainer {
 public:
   Trainer(RunInput const& input, Communicator& comm, Ledger& ledger);
+  Trainer(Trainer const&) = delete; // config_ refers to input_
+  Trainer& operator=(Trainer const&) = delete;
   RunEnd run();
 
 private:
+  void start();
   void restore(std::filesystem::path const& checkpoint);
   MetricsFile open_metrics() const;
   bool one_batch();
   void record(StepReport const& step, double lr, double seconds);
   void give_up_after_skips(std::string const& tensor) const;
+  bool stop_agreed(std::int64_t& valid);
+  bool stop_agreed();
   void run_evaluation();
-  double mean_validation_loss(std::int64_t batches);
+  std::optional<double> validation_loss();
   void save();
   RunEnd finish(RunEnd end);
   bool due(std::int64_t every) const;
 
+  StopRequest stop_; // first: signals and the time limit count from the start
   RunInput input_;
   Config const& config_;
   Communicator& comm_;
+  Ledger& ledger_;
   Lane lane_;
   Model<T> model_;
   Engine<T> engine_;
   BatchFeed feed_;
-  StopRequest stop_;
-  char const* stop_reason_ = "";
+  std::optional<std::string> stop_reason_; // once the ranks have agreed to stop
   Counters counters_;
   std::optional<MetricsFile> metrics_; // rank 0's
   Progress progress_;
@@ -67,7 +77,8 @@ private:
   std::int64_t batches_here_ = 0; // since this process started
   std::int64_t skips_in_row_ = 0;
   std::int64_t evaluated_at_ = -1; // batches_seen of the last evaluation
-  std::int64_t saved_at_ = -1;     // and of the last checkpoint
+  std::int64_t saved_at_ = -1;     // and of the newest checkpoint in the run's folder
+  std::string hash_;               // of the state at saved_at_
   std::optional<double> loss_, val_loss_;
 };
 

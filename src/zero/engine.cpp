@@ -17,9 +17,9 @@ Engine<T>::Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> us
       grads_(make_grad_store(plan_, layout_, uses_, comm, ledger)), optimizer_(plan_, layout_, ledger) {}
 
 template <class T>
-void Engine<T>::initialise(std::int64_t seed) {
+void Engine<T>::initialise(Lane const& lane, std::int64_t seed) {
   optimizer_.initialise(layout_, seed);
-  publish_master(Lane());
+  publish_master(lane);
 }
 
 template <class T>
@@ -40,7 +40,7 @@ void Engine<T>::begin(Lane const& lane, std::vector<Visit> const& visits, MicroB
 
 template <class T>
 std::vector<Vec<T const>> Engine<T>::params(Lane const& lane, Visit visit) {
-  params_->fetch(lane);
+  params_->fetch(lane, visit);
   auto const& uses = uses_[visit.unit];
   std::vector<Vec<T const>> blocks;
   for (int const block : visit.phase == Phase::forward ? uses.forward : uses.backward) {
@@ -81,7 +81,7 @@ std::string Engine<T>::first_bad_tensor(Lane const& lane) const {
   }
   auto const all = comm_.gather(first);
   first = *std::min_element(all.begin(), all.end());
-  if (first == none) return "the sum of squares"; // every element is finite: the norm itself overflowed
+  KOZERO_ASSERT(first != none); // squares of finite fp32 do not overflow in double
   start = 0;
   for (auto const& block : layout_) {
     if (first < start + block.size()) return block.tensor_at(first - start).spec.name;

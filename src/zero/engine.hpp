@@ -37,14 +37,14 @@ public:
   Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> uses, Communicator& comm, Ledger& ledger);
 
   /// Parameters from (seed, tensor, element), moments zero.
-  void initialise(std::int64_t seed);
+  void initialise(Lane const& lane, std::int64_t seed);
 
   /// A micro-batch that will visit the units in that order.
   void begin(Lane const& lane, std::vector<Visit> const& visits, MicroBatchPlace place);
   /// A pass that makes no gradients.
   void begin_evaluation(std::vector<Visit> const& visits) { params_->begin(visits); }
 
-  /// The blocks that the next visit reads, in the order of its UnitUses; `unit` must be that visit's.
+  /// The blocks that the next visit reads, in the order of its UnitUses.
   std::vector<Vec<T const>> params(Lane const& lane, Visit visit);
   /// Where the backward pass of `unit` adds its gradients, in the order of UnitUses::gradients.
   std::vector<Vec<float>> grads(Lane const& lane, int unit);

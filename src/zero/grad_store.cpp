@@ -25,7 +25,8 @@ public:
       : plan_(plan), comm_(comm) {
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
-      blocks_.emplace_back(ledger, Category::gradients, block.name(), partitions_.back().capacity());
+      blocks_.emplace_back(ledger, Category::gradients, block.name(), partitions_.back().capacity(),
+                           DeviceBuffer<float>::Init::none);
     }
   }
 
@@ -66,7 +67,8 @@ public:
     std::vector<std::int64_t> slot_capacity(1, 0);
     for (std::size_t b = 0; b < layout.size(); ++b) {
       partitions_.push_back(plan.partition(layout[b].size()));
-      shards_.emplace_back(ledger, Category::gradients, layout[b].name(), partitions_[b].shard_capacity());
+      shards_.emplace_back(ledger, Category::gradients, layout[b].name(), partitions_[b].shard_capacity(),
+                           DeviceBuffer<float>::Init::none);
       if (is_shared(uses, static_cast<int>(b))) {
         slot_of_block_[b] = static_cast<int>(slot_capacity.size());
         slot_capacity.push_back(0);

@@ -1,6 +1,7 @@
 #include "zero/optimizer_state.hpp"
 
 #include "core/rng.hpp"
+#include "core/views.hpp"
 
 #include <algorithm>
 
@@ -14,9 +15,10 @@ OptimizerState::OptimizerState(Plan const& plan, ModelLayout const& layout, Ledg
     Block block;
     block.interval = plan.updated(partition);
     block.decay_count = intersect(block.interval, {0, layout_block.decay_end()}).size();
-    block.master = {ledger, Category::master, layout_block.name(), capacity};
-    block.m = {ledger, Category::first_moment, layout_block.name(), capacity};
-    block.v = {ledger, Category::second_moment, layout_block.name(), capacity};
+    auto const none = DeviceBuffer<float>::Init::none;
+    block.master = {ledger, Category::master, layout_block.name(), capacity, none};
+    block.m = {ledger, Category::first_moment, layout_block.name(), capacity, none};
+    block.v = {ledger, Category::second_moment, layout_block.name(), capacity, none};
     blocks_.push_back(std::move(block));
   }
 }
@@ -49,8 +51,8 @@ void OptimizerState::initialise(ModelLayout const& layout, std::int64_t seed) {
       HostExec().fence();
     }
     Kokkos::deep_copy(block.master.view(), master);
-    Kokkos::deep_copy(block.m.view(), 0.0f);
-    Kokkos::deep_copy(block.v.view(), 0.0f);
+    Kokkos::deep_copy(make_vec(block.m.data(), block.interval.size()), 0.0f);
+    Kokkos::deep_copy(make_vec(block.v.data(), block.interval.size()), 0.0f);
   }
 }
 

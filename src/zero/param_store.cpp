@@ -18,12 +18,13 @@ public:
       : plan_(plan), comm_(comm) {
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
-      blocks_.emplace_back(ledger, Category::parameters, block.name(), partitions_.back().capacity());
+      blocks_.emplace_back(ledger, Category::parameters, block.name(), partitions_.back().capacity(),
+                           DeviceBuffer<T>::Init::none);
     }
   }
 
   void begin(std::vector<Visit> const&) override {}
-  void fetch(Lane const&) override {}
+  void fetch(Lane const&, Visit) override {}
   Vec<T const> block(int number) const override {
     return make_vec<T const>(blocks_[number].data(), partitions_[number].size());
   }
@@ -47,8 +48,9 @@ private:
 
 /// Units are visited in order, forth and back, so a unit's neighbours have the other parity: blocks of even units
 /// share one slot, blocks of odd units the other, and the slot of the next visit is always free. A block that a second
-/// unit reads too (a tied embedding) has a slot of its own. What a slot still holds is not gathered again within a
-/// micro-batch: the last layer, the head and a shared block cross the turn from forward to backward.
+/// unit reads too (a tied embedding) has a slot of its own. What a slot still holds is not gathered again before the
+/// next update: the last layer, the head and a shared block cross the turn from forward to backward; the first layer
+/// and a shared block are there when the next micro-batch begins.
 template <class T>
 class GatheredParams final : public ParamStore<T> {
 public:
@@ -59,7 +61,8 @@ public:
     std::vector<std::int64_t> slot_capacity(2, 0);
     for (std::size_t b = 0; b < layout.size(); ++b) {
       partitions_.push_back(plan.partition(layout[b].size()));
-      shards_.emplace_back(ledger, Category::parameters, layout[b].name(), partitions_[b].shard_capacity());
+      shards_.emplace_back(ledger, Category::parameters, layout[b].name(), partitions_[b].shard_capacity(),
+                           DeviceBuffer<T>::Init::none);
       slot_of_block_[b] = static_cast<int>(b % 2);
       if (is_shared(uses, static_cast<int>(b))) {
         slot_of_block_[b] = static_cast<int>(slot_capacity.size());
@@ -78,11 +81,11 @@ public:
   void begin(std::vector<Visit> const& visits) override {
     visits_ = visits;
     next_ = 0;
-    for (auto& slot : slots_) slot.block = -1;
   }
 
-  void fetch(Lane const& lane) override {
-    KOZERO_ASSERT(next_ < visits_.size());
+  void fetch(Lane const& lane, Visit visit) override {
+    KOZERO_REQUIRE(next_ < visits_.size() && visits_[next_] == visit,
+                   "unit {} was visited out of order (a fault of kozero); please report it", visit.unit);
     for (int const block : blocks_read(next_)) {
       start(lane, block);
       slots_[slot_of_block_[block]].pending.wait(lane);
@@ -99,7 +102,9 @@ public:
     return make_vec<T const>(slot.memory.data(), partitions_[number].size());
   }
   T* updated(int number) override { return shards_[number].data(); }
-  void publish(Lane const&) override {}
+  void publish(Lane const&) override {
+    for (auto& slot : slots_) slot.block = -1; // what the ring holds is out of date
+  }
 
 private:
   struct Slot {

@@ -19,8 +19,8 @@ public:
 
   /// A micro-batch begins; `visits` is the order in which it will ask.
   virtual void begin(std::vector<Visit> const& visits) = 0;
-  /// Makes the blocks that the next visit reads whole, and starts on those of the visit after it.
-  virtual void fetch(Lane const& lane) = 0;
+  /// Makes the blocks of `visit`, the next one, whole, and starts on those of the visit after it.
+  virtual void fetch(Lane const& lane, Visit visit) = 0;
   /// A block that the present visit reads: all its elements.
   virtual Vec<T const> block(int number) const = 0;
   /// Where the optimizer writes this rank's updated elements of a block.

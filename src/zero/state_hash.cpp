@@ -1,25 +1,29 @@
 #include "zero/state_hash.hpp"
 
+#include "core/error.hpp"
 #include "core/hash.hpp"
 #include "core/views.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace kozero {
 
 namespace {
 
-constexpr std::int64_t chunk_elements = 1 << 20;
+constexpr std::int64_t chunk_elements = 1 << 16; // 256 KiB: lost in any budget, long enough for a message
 
-/// Hands the pieces of a sharded state to one hash in a fixed order: the owner of a piece broadcasts it, rank 0 hashes.
+/// Hands the pieces of a state to one hash in a fixed order. Where it is sharded the owner of a piece broadcasts it and
+/// rank 0 hashes; where every rank has all of it each hashes its own.
 class StateHasher {
 public:
   StateHasher(Lane const& lane, Plan const& plan, Communicator& comm, Ledger& ledger)
-      : lane_(lane), plan_(plan), comm_(comm), chunk_(ledger, Category::staging, "state hash", chunk_elements) {}
+      : lane_(lane), comm_(comm), sharded_(plan.optimizer() == Plan::Keep::shard),
+        chunk_(ledger, Category::staging, "state hash", chunk_elements) {}
 
   /// Elements `wanted` of a block, of which this rank has `held` at `data`.
   void add(Partition const& partition, Interval wanted, Interval held, float const* data) {
-    if (plan_.optimizer() == Plan::Keep::whole) {
+    if (!sharded_) {
       add_owned(wanted, held, data, comm_.rank());
       return;
     }
@@ -29,32 +33,33 @@ public:
   }
 
   std::string result() {
-    std::string text = comm_.rank() == 0 ? hash_.hex() : std::string();
-    comm_.broadcast(text, 0);
-    return text;
+    auto const digests = comm_.gather(hash_.hex());
+    if (!sharded_ && std::adjacent_find(digests.begin(), digests.end(), std::not_equal_to<>()) != digests.end()) {
+      throw SharedError("the ranks' copies of the model differ (memory or the network has changed bits, or kozero is "
+                        "at fault); resume from the last checkpoint");
+    }
+    return digests[0];
   }
 
 private:
   void add_owned(Interval part, Interval held, float const* data, int owner) {
     for (std::int64_t at = part.begin; at < part.end; at += chunk_elements) {
-      auto const count = static_cast<std::size_t>(std::min(chunk_elements, part.end - at));
-      Kokkos::View<float*, HostMemory, Unmanaged> const chunk(chunk_.data(), count);
+      std::int64_t const count = std::min(chunk_elements, part.end - at);
       if (owner == comm_.rank()) {
-        Kokkos::deep_copy(lane_.exec(), chunk, Vec<float const>(data + (at - held.begin), count));
+        Kokkos::View<float*, HostMemory, Unmanaged> const chunk(chunk_.data(), static_cast<std::size_t>(count));
+        Kokkos::deep_copy(lane_.exec(), chunk, make_vec<float const>(data + (at - held.begin), count));
         lane_.fence();
       }
-      if (plan_.optimizer() == Plan::Keep::shard) {
-        comm_.broadcast(lane_, {chunk_.data(), static_cast<std::int64_t>(count), DType::f32, Space::host}, owner,
-                        Traffic::control)
-            .wait(lane_);
+      if (sharded_) {
+        comm_.broadcast(lane_, {chunk_.data(), count, DType::f32, Space::host}, owner, Traffic::control).wait(lane_);
       }
-      if (comm_.rank() == 0) hash_.update(chunk_.data(), count * sizeof(float));
+      if (comm_.rank() == 0 || !sharded_) hash_.update(chunk_.data(), static_cast<std::size_t>(count) * sizeof(float));
     }
   }
 
   Lane const& lane_;
-  Plan const& plan_;
   Communicator& comm_;
+  bool sharded_;
   HostBuffer<float> chunk_;
   Hash128 hash_;
 };

@@ -19,7 +19,7 @@ double ulps(float result, double exact) {
   return std::fabs(static_cast<double>(result) - exact) / static_cast<double>(step);
 }
 
-// Every 2^shift-th float with the sign and size of those between `from` and `to`.
+// Every 997th float from `from` to `to`, and its negative.
 template <class Check>
 void sweep(float from, float to, Check const& check) {
   for (std::uint32_t bits = detail::bits_of_float(from); bits <= detail::bits_of_float(to); bits += 997) {

@@ -128,14 +128,14 @@ public:
                 model_uses(options.model), comm, ledger_),
         batches_(options.rows ? options.rows : random_rows(options.model.vocabulary), shape_, options.model,
                  comm.rank()) {
-    engine_.initialise(1337);
+    engine_.initialise(Lane(), 1337);
   }
 
   StepReport step(std::int64_t batch, double lr, std::int64_t t) {
     batches_.load(batch);
     std::int64_t valid = batches_.valid();
     comm_.sum(std::span(&valid, 1));
-    return train_step(Lane(), model_, engine_, batches_, valid, options_.optimizer, lr, t, comm_);
+    return *train_step(Lane(), model_, engine_, batches_, valid, options_.optimizer, lr, t, comm_);
   }
 
   SmallRunResult run() {

@@ -36,17 +36,19 @@ SmallRunResult on_one_rank(SmallRunOptions options, std::int64_t ranks, std::int
 TEST_CASE("all stages have the same bits without accumulation") {
   Ledger ledger;
   auto const comm = make_world_communicator(ledger);
-  for (auto const& model : {odd_model(), tiny_model()}) {
-    for (bool const tied : {true, false}) {
-      for (auto const compute : {ComputeType::fp32, ComputeType::bf16}) {
-        SmallRunOptions options{.model = model, .micro = 2};
-        options.model.tied = tied;
-        auto const results = all_stages(options, compute, *comm);
-        for (int stage = 1; stage <= 3; ++stage) {
-          INFO("width " << model.width << ", stage " << stage << ", tied " << tied);
-          CHECK(results[stage].hash == results[0].hash);
-          CHECK(results[stage].losses == results[0].losses);
-          CHECK(results[stage].norms == results[0].norms);
+  for (auto model : {odd_model(), tiny_model()}) {
+    for (std::int64_t const layers : {1, 2, 3}) {
+      for (bool const tied : {true, false}) {
+        for (auto const compute : {ComputeType::fp32, ComputeType::bf16}) {
+          model.layers = layers;
+          model.tied = tied;
+          auto const results = all_stages({.model = model, .micro = 2}, compute, *comm);
+          for (int stage = 1; stage <= 3; ++stage) {
+            INFO("width " << model.width << ", layers " << layers << ", tied " << tied << ", stage " << stage);
+            CHECK(results[stage].hash == results[0].hash);
+            CHECK(results[stage].losses == results[0].losses);
+            CHECK(results[stage].norms == results[0].norms);
+          }
         }
       }
     }
@@ -58,7 +60,8 @@ TEST_CASE("with accumulation stages 0 and 1, and 2 and 3, have the same bits, an
   auto const comm = make_world_communicator(ledger);
   for (auto const& model : {odd_model(), tiny_model()}) {
     for (auto const compute : {ComputeType::fp32, ComputeType::bf16}) {
-      SmallRunOptions const options{.model = model, .accumulate = 4};
+      SmallRunOptions options{.model = model, .accumulate = 4};
+      options.model.layers = 2;
       auto const results = all_stages(options, compute, *comm);
       INFO("width " << model.width);
       CHECK(results[0].hash == results[1].hash);
