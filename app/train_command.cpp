@@ -62,18 +62,18 @@ fs::path check_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape c
                                  path.string(), forbidden));
   }
   if (info.global_batch != batch.global()) {
-    throw InputError(fmt::format("checkpoint '{}' was made with batches of {} windows and this run has {} (the place in "
-                                 "the data is counted in batches); set batch.global: {}",
-                                 path.string(), info.global_batch, batch.global(), info.global_batch));
+    throw InputError(
+        fmt::format("checkpoint '{}' was made with batches of {} windows and this run has {} (the place in "
+                    "the data is counted in batches); set batch.global: {}",
+                    path.string(), info.global_batch, batch.global(), info.global_batch));
   }
   return path;
 }
 
 /// Rank 0 finds it, as ranks may have different working folders.
 fs::path find_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape const& batch, Communicator& comm) {
-  std::string path = on_all_ranks(comm, [&] {
-    return comm.rank() == 0 ? check_checkpoint(wanted, deck, batch).string() : std::string();
-  });
+  std::string path = on_all_ranks(
+      comm, [&] { return comm.rank() == 0 ? check_checkpoint(wanted, deck, batch).string() : std::string(); });
   comm.broadcast(path, 0);
   return path;
 }

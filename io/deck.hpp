@@ -33,8 +33,8 @@ struct Deck {
 /// "deck.yaml:14:5: …". InputError with all faults, one a line, when there are any. Looks at no file.
 Deck read_deck(std::string_view text, std::string const& name, std::vector<std::string> const& overrides = {});
 
-/// Prints all keys as a deck that reads back as the same configuration. The origins that there are become comments, with
-/// `name` for the deck.
+/// Prints all keys as a deck that reads back as the same configuration. The origins that there are become comments,
+/// with `name` for the deck.
 std::string print_deck(Config const& config, std::map<std::string, Origin> const& origins, std::string const& name);
 
 /// The reference of all keys, in Markdown: doc/deck.md.

@@ -22,7 +22,7 @@ void attention_forward(Lane const& lane, AttentionShape const& shape, Mat<T> out
 
 /// dqkv [N,3C] (overwritten) from dout [N,C]. delta [B·H·T] is scratch: Σ_d dout · out.
 template <class T>
-void attention_backward(Lane const& lane, AttentionShape const& shape, Mat<T> dqkv, Vec<float> delta,
-                        ConstMat<T> dout, ConstMat<T> out, Vec<float const> logsumexp, ConstMat<T> qkv);
+void attention_backward(Lane const& lane, AttentionShape const& shape, Mat<T> dqkv, Vec<float> delta, ConstMat<T> dout,
+                        ConstMat<T> out, Vec<float const> logsumexp, ConstMat<T> qkv);
 
 } // namespace kozero

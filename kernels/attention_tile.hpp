@@ -17,7 +17,9 @@ inline constexpr std::int64_t tile_lanes = host_reaches_device ? 64 : 32;
 /// Rows that tile_product works on at once; row counts are padded to a multiple of it.
 inline constexpr std::int64_t row_group = 8;
 
-KOKKOS_FORCEINLINE_FUNCTION constexpr std::int64_t padded(std::int64_t width) { return (width + row_group - 1) / row_group * row_group; }
+KOKKOS_FORCEINLINE_FUNCTION constexpr std::int64_t padded(std::int64_t width) {
+  return (width + row_group - 1) / row_group * row_group;
+}
 
 /// body(row, column) for a grid, in any order.
 template <class Body>

@@ -9,10 +9,11 @@ namespace kozero {
 
 /// y [N,C] = (x [N,C] - mean) · rstd · weight [C] + bias [C]; mean [N] and rstd [N] = 1/√(variance + 1e-5) are kept.
 template <class T>
-void layernorm_forward(Lane const& lane, Mat<T> y, Vec<float> mean, Vec<float> rstd, ConstMat<T> x,
-                       ConstVec<T> weight, ConstVec<T> bias);
+void layernorm_forward(Lane const& lane, Mat<T> y, Vec<float> mean, Vec<float> rstd, ConstMat<T> x, ConstVec<T> weight,
+                       ConstVec<T> bias);
 
-/// dx [N,C] += the gradient through the norm of dy [N,C]; dweight [C] and dbias [C] += sums over rows, in a fixed order.
+/// dx [N,C] += the gradient through the norm of dy [N,C]; dweight [C] and dbias [C] += sums over rows, in a fixed
+/// order.
 template <class T>
 void layernorm_backward(Lane const& lane, Mat<T> dx, Vec<float> dweight, Vec<float> dbias, ConstMat<T> dy,
                         ConstMat<T> x, Vec<float const> mean, Vec<float const> rstd, ConstVec<T> weight);

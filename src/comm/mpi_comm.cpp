@@ -229,6 +229,8 @@ private:
 } // namespace
 
 MpiComm::MpiComm(Ledger& ledger, MpiCommOptions const& options) : impl_(std::make_unique<Impl>()) {
+  KOZERO_REQUIRE(host_reaches_device || options.device == MpiCommOptions::DeviceMemory::staged,
+                 "sums over ranks are made on the host (which does not reach this device's memory); stage it");
   KOZERO_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &impl_->comm);
   KOZERO_MPI(MPI_Comm_set_errhandler, impl_->comm, MPI_ERRORS_RETURN);
   KOZERO_MPI(MPI_Comm_rank, impl_->comm, &impl_->rank);

@@ -70,6 +70,11 @@ private:
       fault(sizes,
             "a micro-batch of {} windows of {} tokens is too large (its arrays pass 2^62 elements); make it smaller",
             config_.batch.micro, model.context);
+    } else if (real(config_.batch.micro) * real(model.context) * real(model.heads) >= 0x1p31) {
+      // positions of tokens and numbers of thread teams are 32-bit
+      fault(sizes,
+            "{} windows × {} tokens × {} heads are too many for one micro-batch (2^31 is the limit); make it smaller",
+            config_.batch.micro, model.context, model.heads);
     }
   }
 

@@ -33,11 +33,17 @@ constexpr char const* name_of(DType type) {
   return "?";
 }
 
-template <class T> inline constexpr DType dtype_of = DType::u8;
-template <> inline constexpr DType dtype_of<float> = DType::f32;
-template <> inline constexpr DType dtype_of<bf16> = DType::bf16;
-template <> inline constexpr DType dtype_of<double> = DType::f64;
-template <> inline constexpr DType dtype_of<std::int64_t> = DType::i64;
-template <> inline constexpr DType dtype_of<std::int32_t> = DType::i32;
+template <class T>
+inline constexpr DType dtype_of = DType::u8;
+template <>
+inline constexpr DType dtype_of<float> = DType::f32;
+template <>
+inline constexpr DType dtype_of<bf16> = DType::bf16;
+template <>
+inline constexpr DType dtype_of<double> = DType::f64;
+template <>
+inline constexpr DType dtype_of<std::int64_t> = DType::i64;
+template <>
+inline constexpr DType dtype_of<std::int32_t> = DType::i32;
 
 } // namespace kozero

@@ -40,18 +40,18 @@ namespace detail {
 } // namespace kozero
 
 /// Always on: what can go wrong in a correct program. KOZERO_REQUIRE(n > 0, "batch is {} (…); set …", n)
-#define KOZERO_REQUIRE(condition, ...)                       \
-  do {                                                       \
-    if (!(condition)) {                                      \
-      throw ::kozero::Error(::fmt::format(__VA_ARGS__));     \
-    }                                                        \
+#define KOZERO_REQUIRE(condition, ...)                                                                                 \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      throw ::kozero::Error(::fmt::format(__VA_ARGS__));                                                               \
+    }                                                                                                                  \
   } while (false)
 
 /// Only in checked builds: what a correct program never does.
 #ifdef KOZERO_CHECKED
-#define KOZERO_ASSERT(condition)                                                   \
-  do {                                                                             \
-    if (!(condition)) ::kozero::detail::fail_assertion(#condition, __FILE__, __LINE__); \
+#define KOZERO_ASSERT(condition)                                                                                       \
+  do {                                                                                                                 \
+    if (!(condition)) ::kozero::detail::fail_assertion(#condition, __FILE__, __LINE__);                                \
   } while (false)
 #else
 #define KOZERO_ASSERT(condition) static_cast<void>(sizeof(condition))

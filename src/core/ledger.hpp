@@ -144,8 +144,11 @@ private:
   View view_;
 };
 
-template <class T> using DeviceBuffer = Buffer<T, OnDevice>;
-template <class T> using HostBuffer = Buffer<T, OnHost>;
-template <class T> using PinnedBuffer = Buffer<T, OnPinned>;
+template <class T>
+using DeviceBuffer = Buffer<T, OnDevice>;
+template <class T>
+using HostBuffer = Buffer<T, OnHost>;
+template <class T>
+using PinnedBuffer = Buffer<T, OnPinned>;
 
 } // namespace kozero

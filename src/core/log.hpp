@@ -12,13 +12,16 @@ enum class Voice { speaks, silent };
 /// Called once at the start. Rank 0 speaks; silent ranks only say errors.
 void start(Voice voice);
 
-template <class... Args> void info(fmt::format_string<Args...> text, Args&&... args) {
+template <class... Args>
+void info(fmt::format_string<Args...> text, Args&&... args) {
   spdlog::info(text, std::forward<Args>(args)...);
 }
-template <class... Args> void warn(fmt::format_string<Args...> text, Args&&... args) {
+template <class... Args>
+void warn(fmt::format_string<Args...> text, Args&&... args) {
   spdlog::warn(text, std::forward<Args>(args)...);
 }
-template <class... Args> void error(fmt::format_string<Args...> text, Args&&... args) {
+template <class... Args>
+void error(fmt::format_string<Args...> text, Args&&... args) {
   spdlog::error(text, std::forward<Args>(args)...);
 }
 

@@ -10,11 +10,11 @@ namespace kozero {
 
 /// Sizes that all units of a model share.
 struct ModelShape {
-  std::int64_t batch = 0;      // B
-  std::int64_t context = 0;    // T
-  std::int64_t width = 0;      // C
-  std::int64_t heads = 0;      // H
-  std::int64_t vocabulary = 0; // V
+  std::int64_t batch = 0;                               // B
+  std::int64_t context = 0;                             // T
+  std::int64_t width = 0;                               // C
+  std::int64_t heads = 0;                               // H
+  std::int64_t vocabulary = 0;                          // V
   std::int64_t rows() const { return batch * context; } // N
 };
 
@@ -99,11 +99,11 @@ private:
   bool tied_;
   std::shared_ptr<Gpt2Scratch<T>> scratch_;
   Mat<T> x_, d_;
-  DeviceBuffer<T> norm_;                // [N,C]
-  DeviceBuffer<float> mean_, rstd_;     // [N]
-  DeviceBuffer<float> losses_;          // [N]
-  DeviceBuffer<float> logits_;          // [R,Vp], a chunk of rows
-  DeviceBuffer<T> dlogits_;             // [R,Vp], where T has 16 bits
+  DeviceBuffer<T> norm_;            // [N,C]
+  DeviceBuffer<float> mean_, rstd_; // [N]
+  DeviceBuffer<float> losses_;      // [N]
+  DeviceBuffer<float> logits_;      // [R,Vp], a chunk of rows
+  DeviceBuffer<T> dlogits_;         // [R,Vp], where T has 16 bits
 };
 
 } // namespace kozero

@@ -33,8 +33,8 @@ Model<T>::Model(ModelConfig const& config, std::int64_t batch, Recompute recompu
   for (std::int64_t i = 0; i < config.layers; ++i) {
     auto const frame =
         one_frame ? shared_frame : std::make_shared<Gpt2LayerFrame<T>>(shape_, fmt::format("h.{}", i), ledger);
-    units_.push_back(std::make_unique<Gpt2Layer<T>>(layout_[i + 1], shape_, recompute, frame, scratch, stream(i),
-                                                    stream(i + 1), d));
+    units_.push_back(
+        std::make_unique<Gpt2Layer<T>>(layout_[i + 1], shape_, recompute, frame, scratch, stream(i), stream(i + 1), d));
   }
   auto head = std::make_unique<Gpt2Head<T>>(layout_.back(), layout_.front(), shape_, config.tied, scratch,
                                             stream(config.layers), d, ledger);

@@ -7,7 +7,6 @@
 #include "train/micro_batches.hpp"
 #include "train/sampler.hpp"
 
-
 namespace kozero {
 
 /// This rank's tokens: reads the micro-batches of a batch into host memory and hands them to the device one by one.

@@ -60,6 +60,8 @@ public:
     auto const logits = make_mat(logits_.data(), 1, padded_vocabulary(vocabulary_));
     model_.head().logits(lane_, params(model_.units() - 1), logits, seen - 1);
     lane_.fence();
+    KOZERO_REQUIRE(first_non_finite(lane_, make_vec<float const>(logits_.data(), vocabulary_)) == vocabulary_,
+                   "the model's logits are not finite (its training has diverged); use an earlier checkpoint");
     auto const host_logits = Kokkos::create_mirror_view_and_copy(HostMemory(), logits_.view());
     return {host_logits.data(), host_logits.data() + vocabulary_};
   }

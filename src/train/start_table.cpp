@@ -32,6 +32,8 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
   StartTable table;
   auto const row = [&](char const* name, std::string text) { table.rows.emplace_back(name, std::move(text)); };
   row("kozero", version());
+  row("run", fmt::format("{} in {}; its deck.yaml has all keys and where each value is from", config.run.name,
+                         config.run.dir));
   row("ranks", fmt::format("{} on {} host{} ({} a host), {}", survey.ranks, survey.hosts.size(),
                            survey.hosts.size() == 1 ? "" : "s", to_text(survey.ranks_per_host), communicator));
   row("threads", fmt::format("{} a rank; binding {}", to_text(survey.threads_per_rank), survey.binding));

@@ -28,9 +28,9 @@ double run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Mic
 } // namespace
 
 template <class T>
-std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed, std::int64_t valid,
-                      OptimizerConfig const& optimizer, double lr, std::int64_t t, Communicator& comm,
-                      StopAgreed const& stop_agreed) {
+std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed,
+                                     std::int64_t valid, OptimizerConfig const& optimizer, double lr, std::int64_t t,
+                                     Communicator& comm, StopAgreed const& stop_agreed) {
   auto const count = static_cast<double>(std::max<std::int64_t>(valid, 1));
   double loss = 0;
   for (std::int64_t m = 0; m < feed.micro_batches(); ++m) {
@@ -59,9 +59,11 @@ double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Micr
 }
 
 template std::optional<StepReport> train_step(Lane const&, Model<float>&, Engine<float>&, MicroBatches&, std::int64_t,
-                               OptimizerConfig const&, double, std::int64_t, Communicator&, StopAgreed const&);
+                                              OptimizerConfig const&, double, std::int64_t, Communicator&,
+                                              StopAgreed const&);
 template std::optional<StepReport> train_step(Lane const&, Model<bf16>&, Engine<bf16>&, MicroBatches&, std::int64_t,
-                               OptimizerConfig const&, double, std::int64_t, Communicator&, StopAgreed const&);
+                                              OptimizerConfig const&, double, std::int64_t, Communicator&,
+                                              StopAgreed const&);
 template double evaluate_batch(Lane const&, Model<float>&, Engine<float>&, MicroBatches&);
 template double evaluate_batch(Lane const&, Model<bf16>&, Engine<bf16>&, MicroBatches&);
 

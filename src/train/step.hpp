@@ -22,9 +22,9 @@ using StopAgreed = std::function<bool()>;
 /// One batch: forward and backward of every micro-batch of `feed`, then one optimizer step. Collective.
 /// `valid` is the number of valid targets of the batch over all ranks; `t` as in Engine::update.
 template <class T>
-std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed, std::int64_t valid,
-                      OptimizerConfig const& optimizer, double lr, std::int64_t t, Communicator& comm,
-                      StopAgreed const& stop_agreed = {});
+std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed,
+                                     std::int64_t valid, OptimizerConfig const& optimizer, double lr, std::int64_t t,
+                                     Communicator& comm, StopAgreed const& stop_agreed = {});
 
 /// Σ losses of this rank's micro-batches of one batch; no gradients. Collective.
 template <class T>

@@ -104,12 +104,8 @@ UpdateReport Engine<T>::update(Lane const& lane, OptimizerConfig const& config, 
   AdamWScalars const scalars(config, lr, t, report.clip);
   for (int b = 0; b < optimizer_.count(); ++b) {
     auto const& block = optimizer_.block(b);
-    AdamWShard<T> const shard{block.interval.size(),
-                              block.decay_count,
-                              block.master.data(),
-                              block.m.data(),
-                              block.v.data(),
-                              grads_->reduced(b, block.interval),
+    AdamWShard<T> const shard{block.interval.size(), block.decay_count, block.master.data(),
+                              block.m.data(),        block.v.data(),    grads_->reduced(b, block.interval),
                               params_->updated(b)};
     adamw_step(lane, shard, scalars);
   }

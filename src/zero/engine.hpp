@@ -51,15 +51,16 @@ public:
   /// The backward pass of `unit` is done: its own block's gradient is complete for this micro-batch.
   void reduce(Lane const& lane, int unit) { grads_->reduce(lane, unit); }
 
-  /// Norm, clip, AdamW, new parameters. `t` is the number of this update among those applied, from 1. A norm that is not
-  /// finite skips the update on all ranks and leaves all state as it is.
+  /// Norm, clip, AdamW, new parameters. `t` is the number of this update among those applied, from 1. A norm that is
+  /// not finite skips the update on all ranks and leaves all state as it is.
   UpdateReport update(Lane const& lane, OptimizerConfig const& config, double lr, std::int64_t t);
 
   /// This rank's pieces of master, m and v: what a checkpoint holds.
   std::vector<StateEntry> state() const;
   /// The master has changed from outside (a checkpoint was read): derives the parameters from it.
   void publish_master(Lane const& lane);
-  /// XXH3-128 over all tensors in model order, of each the master, m and v: the same on every rank, for every stage and N.
+  /// XXH3-128 over all tensors in model order, of each the master, m and v: the same on every rank, for every stage and
+  /// N.
   std::string state_hash(Lane const& lane) const;
 
   ModelLayout const& layout() const { return layout_; }

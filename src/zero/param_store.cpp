@@ -34,7 +34,8 @@ public:
     if (plan_.optimizer() == Plan::Keep::whole) return;
     std::vector<Pending> pending;
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      pending.push_back(comm_.all_gather(lane, span_of(blocks_[b], partitions_[b]), partitions_[b], Traffic::parameters));
+      pending.push_back(
+          comm_.all_gather(lane, span_of(blocks_[b], partitions_[b]), partitions_[b], Traffic::parameters));
     }
     for (auto& gather : pending) gather.wait(lane);
   }
@@ -49,8 +50,8 @@ private:
 /// Units are visited in order, forth and back, so a unit's neighbours have the other parity: blocks of even units
 /// share one slot, blocks of odd units the other, and the slot of the next visit is always free. A block that a second
 /// unit reads too (a tied embedding) has a slot of its own. What a slot still holds is not gathered again before the
-/// next update: the last layer, the head and a shared block cross the turn from forward to backward; the first layer
-/// and a shared block are there when the next micro-batch begins.
+/// next update: the last layer, the head and a shared block cross the turn from forward to backward; the first layer,
+/// and with a tied embedding that and the second layer, are there when the next micro-batch begins.
 template <class T>
 class GatheredParams final : public ParamStore<T> {
 public:

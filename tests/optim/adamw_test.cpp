@@ -1,7 +1,7 @@
 #include "support/catch.hpp"
 
-#include "core/rng.hpp"
 #include "core/host_simd.hpp"
+#include "core/rng.hpp"
 #include "optim/adamw.hpp"
 
 #include <algorithm>

@@ -67,10 +67,10 @@ public:
     copy(starts_, starts);
     copy(positions_, positions);
     auto const n = static_cast<std::int64_t>(in_.size());
-    return {make_vec<std::int32_t const>(tokens_.data(), n),
-            make_vec<std::int32_t const>(targets_.data(), n),
-            {make_vec<std::int32_t const>(starts_.data(), groups + 1),
-             make_vec<std::int32_t const>(positions_.data(), n)}};
+    return {
+        make_vec<std::int32_t const>(tokens_.data(), n),
+        make_vec<std::int32_t const>(targets_.data(), n),
+        {make_vec<std::int32_t const>(starts_.data(), groups + 1), make_vec<std::int32_t const>(positions_.data(), n)}};
   }
 
 private:
@@ -124,8 +124,8 @@ public:
   SmallRun(SmallRunOptions const& options, Communicator& comm)
       : options_(options), comm_(comm), shape_{options.micro, options.accumulate, comm.size()},
         model_(options.model, options.micro, options.recompute, Purpose::train, ledger_),
-        engine_(Plan({options.stage}, comm.rank(), comm.size()), model_layout(options.model),
-                model_uses(options.model), comm, ledger_),
+        engine_(Plan({options.stage}, comm.rank(), comm.size()), model_layout(options.model), model_uses(options.model),
+                comm, ledger_),
         batches_(options.rows ? options.rows : random_rows(options.model.vocabulary), shape_, options.model,
                  comm.rank()) {
     engine_.initialise(Lane(), 1337);

@@ -47,7 +47,9 @@ TEST_CASE("stopped by a signal and resumed has the bits of never stopped, at eve
       FaultyComm signalled = stopped_in(*world, config, 4, stage % 2 == 0 ? SIGUSR1 : SIGTERM);
       CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
       Metrics const first_part(run);
-      CHECK(first_part.updates.size() == 5);
+      // The signal comes in a reduction of batch 5. At stage 3 that is one of its first micro-batch of two: it ends
+      // there.
+      CHECK(first_part.updates.size() == (stage == 3 ? 4 : 5));
       CHECK(first_part.ends.back().at("reason") == (stage % 2 == 0 ? "signal USR1" : "signal TERM"));
       CHECK(first_part.hash() != whole.hash());
 

@@ -63,7 +63,8 @@ TEST_CASE("micro-batches with 33, 1, 0 and 20 valid targets equal one batch") { 
 
   Ledger ledger;
   auto const world = make_world_communicator(ledger);
-  auto const ranks = small_run<float>({.model = model, .stage = 2, .micro = 1, .accumulate = 4, .rows = uneven}, *world);
+  auto const ranks =
+      small_run<float>({.model = model, .stage = 2, .micro = 1, .accumulate = 4, .rows = uneven}, *world);
   auto const one =
       small_run<float>({.model = model, .micro = 1, .accumulate = 4 * world->size(), .rows = uneven}, self);
   CHECK(largest_difference(ranks.losses, one.losses) < 1e-6);

@@ -71,8 +71,10 @@ TEST_CASE("with accumulation only what moves each micro-batch moves more") {
     auto const moved = [&](std::int64_t stage, std::int64_t accumulate) {
       return moved_in_one_update({.model = model, .stage = stage, .accumulate = accumulate}, *comm);
     };
-    // What the ring still holds when the next micro-batch begins: the first layer, and a tied embedding.
-    std::int64_t const held = (layout[1].size() + (tied ? layout[0].size() : 0)) * (comm->size() - 1);
+    // What the ring still holds when the next micro-batch begins: the first layer; and where the embedding is tied, so
+    // has a slot of its own, the embedding and the second layer.
+    std::int64_t const held =
+        (layout[1].size() + (tied ? layout[0].size() + layout[2].size() : 0)) * (comm->size() - 1);
     for (std::int64_t stage = 0; stage <= 3; ++stage) {
       Moved const once = moved(stage, 1);
       Moved const four_times = moved(stage, 4);
