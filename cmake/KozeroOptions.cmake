@@ -2,6 +2,7 @@
 option(KOZERO_BUILD_TESTS "Build the tests" ON)
 option(KOZERO_NATIVE "Compile for the processor of this machine (-march=native): faster here, may not run elsewhere" OFF)
 option(KOZERO_WERROR "Warnings are errors" OFF)
+option(KOZERO_SERIAL "Refuse a Kokkos that has more than the Serial backend" OFF)
 option(KOZERO_CHECKED "Internal assertions, and new memory filled with NaN" OFF)
 set(KOZERO_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=; for example address,undefined")
 
@@ -21,7 +22,8 @@ endif()
 add_library(kozero_flags INTERFACE)
 # Contraction of a*b+c is left to explicit fma calls, so that bits depend on the source alone, not on
 # how a compiler happened to vectorise a loop. The other two let loops with sqrt and selects vectorise; no bit changes.
-target_compile_options(kozero_flags INTERFACE -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers -ffp-contract=off -fno-math-errno -fno-trapping-math)
+target_compile_options(kozero_flags INTERFACE -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers
+                                            $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed> -ffp-contract=off -fno-math-errno -fno-trapping-math)
 if(KOZERO_WERROR)
   target_compile_options(kozero_flags INTERFACE -Werror)
 endif()

@@ -3,6 +3,8 @@
 #include "core/hash.hpp"
 #include "core/views.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -197,6 +199,7 @@ void write_rank_file(fs::path const& path, Stamp const& stamp, std::span<StateEn
 
 // bfloat16 is the upper half of an IEEE single: sign 15, exponent 7 to 14 with the same bias, fraction 0 to 6.
 Types::Types() {
+  h5::prepare_library();
   h5::Job const job{"cannot describe bfloat16", "use another version of HDF5"};
   bf16_ = h5::Datatype(KOZERO_HDF5_CALL(job, H5Tcopy(H5T_IEEE_F32LE)));
   KOZERO_HDF5_CALL(job, H5Tset_fields(bf16_.id(), 15, 7, 8, 0, 7));

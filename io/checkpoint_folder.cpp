@@ -110,9 +110,14 @@ void NewFolder::publish(std::int64_t keep) {
     sync_to_disk(partial_);
     rename_to_complete();
     sync_to_disk(checkpoints_);
+  });
+  try {
     move_latest();
     sync_to_disk(checkpoints_);
-  });
+  } catch (fs::filesystem_error const& error) { // the checkpoint is there, and readers look for the newest
+    log::warn("'{}' is saved, but the link '{}' cannot be moved to it ({}); move or remove what stands there",
+              complete_.string(), (checkpoints_ / latest_name).string(), error.code().message());
+  }
   remove_old(keep);
 }
 

@@ -3,6 +3,8 @@
 #include "io/checkpoint_file.hpp"
 #include "io/checkpoint_folder.hpp"
 
+#include <fmt/ranges.h>
+
 #include <map>
 #include <unordered_map>
 

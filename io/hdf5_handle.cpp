@@ -9,18 +9,17 @@
 
 namespace kozero::h5 {
 
-namespace {
-
-// Once, before the first file.
 void prepare_library() {
   static bool const ready = [] {
     // At exit HDF5 would try again to write files that it could not write, and 1.10 crashes on that.
-    H5dont_atexit();
+    bool const first = H5dont_atexit() >= 0;
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    return true;
+    return first;
   }();
-  static_cast<void>(ready);
+  KOZERO_REQUIRE(ready, "HDF5 was used before it was prepared (a fault of kozero); please report it");
 }
+
+namespace {
 
 // The innermost description of HDF5's error stack: the first that an upward walk meets.
 std::string reason() {

@@ -62,6 +62,9 @@ using Datatype = Handle<H5Tclose>;
 using Attribute = Handle<H5Aclose>;
 using Properties = Handle<H5Pclose>;
 
+/// Must come before any other call of HDF5 in the process; whoever calls HDF5 without a file calls it first.
+void prepare_library();
+
 File create_file(std::filesystem::path const& path, Job const& job);
 File open_file(std::filesystem::path const& path, Job const& job);
 

@@ -80,7 +80,7 @@ std::int64_t first_non_finite(Lane const& lane, Vec<float const> x) {
   std::int64_t const n = rows(x);
   std::int64_t first = n;
   Kokkos::parallel_reduce(
-      "kozero::first_non_finite", Kokkos::RangePolicy<DeviceExec>(lane.exec(), 0, n),
+      "kozero::first_non_finite", Kokkos::RangePolicy<DeviceExec, Kokkos::IndexType<std::int64_t>>(lane.exec(), 0, n),
       KOKKOS_LAMBDA(std::int64_t i, std::int64_t & least) {
         bool const finite = x(i) - x(i) == 0.0f;
         if (!finite && i < least) least = i;

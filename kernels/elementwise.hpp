@@ -14,7 +14,7 @@ template <class To, class From>
 void convert(Lane const& lane, Vec<To> y, Vec<From const> x);
 
 /// Σ x and Σ x² in double: chunks of 4096 elements, then a binary tree over the chunks, so that the bits depend on the
-/// values and their number alone, not on threads. They wait for the lane.
+/// values and their number alone, not on threads. They wait for the lane, and allocate a double a chunk meanwhile.
 double sum(Lane const& lane, Vec<float const> x);
 double sum_of_squares(Lane const& lane, Vec<float const> x);
 

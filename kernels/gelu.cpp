@@ -16,7 +16,9 @@ KOKKOS_FORCEINLINE_FUNCTION float gate(float x) {
   return 1.0f / (1.0f + fast_exp(-twice_u));
 }
 
-KOKKOS_FORCEINLINE_FUNCTION float derivative(float x) {
+// Past ±20 it is 1 or 0 to the last bit, while its factors overflow; a NaN stays one.
+KOKKOS_FORCEINLINE_FUNCTION float derivative(float any) {
+  float const x = any < -20.0f ? -20.0f : (any > 20.0f ? 20.0f : any);
   float const g = gate(x);
   float const slope = sqrt_8_over_pi * math::fma(3.0f * cubic * x, x, 1.0f); // d(2u)/dx
   return math::fma(x * slope, g * (1.0f - g), g);

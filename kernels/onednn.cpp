@@ -9,7 +9,10 @@
 #include <map>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
+
+#if DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_OMP && DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_SEQ
+#error "kozero runs oneDNN on one thread a tile, which takes a oneDNN built for OpenMP or without threads"
+#endif
 
 namespace kozero::onednn {
 
@@ -55,6 +58,9 @@ Bf16Way choose_bf16_way() {
 }
 
 char const* instruction_set() {
+#ifndef __x86_64__
+  return "its choice of instructions"; // the names below are those of x86
+#endif
   if (has(dnnl_cpu_isa_avx512_core_amx)) return "AMX";
   if (has(dnnl_cpu_isa_avx512_core_bf16)) return "AVX-512 BF16";
   if (has(dnnl_cpu_isa_avx512_core)) return "AVX-512";

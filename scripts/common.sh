@@ -19,13 +19,14 @@ bootstrap() {
 # Prints the number of cores that this process may use.
 cores() { env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc; }
 
-# Configures a preset. Where another MPI is the system's default, CMake is told to look for bootstrap's MPICH.
+# Configures a preset; further arguments go to CMake. Where another MPI is the system's default, CMake is told to look for bootstrap's MPICH.
 configure() {
   local preset=$1 mpi=()
+  shift
   if command -v mpiexec.mpich >/dev/null && [[ $(mpiexec --version 2>&1) != *HYDRA* ]]; then
     mpi=(-DMPI_EXECUTABLE_SUFFIX=.mpich)
   fi
-  (cd -- "$root" && cmake --preset "$preset" "${mpi[@]}")
+  (cd -- "$root" && cmake --preset "$preset" "${mpi[@]}" "$@")
 }
 
 # Builds a preset; further arguments go to CMake.

@@ -14,6 +14,4 @@ std::unique_ptr<Communicator> make_world_communicator(Ledger& ledger) {
   return std::make_unique<MpiComm>(ledger);
 }
 
-std::int64_t world_staging_bytes(int ranks) { return ranks == 1 ? 0 : MpiCommOptions().staging_bytes; }
-
 } // namespace kozero

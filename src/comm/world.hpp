@@ -10,7 +10,4 @@ namespace kozero {
 /// would be wasted, else MpiComm. Collective; MPI must be up. The ledger must outlive it.
 std::unique_ptr<Communicator> make_world_communicator(Ledger& ledger);
 
-/// Pinned bytes that it takes, for those who predict memory.
-std::int64_t world_staging_bytes(int ranks);
-
 } // namespace kozero

@@ -46,13 +46,16 @@ inline constexpr bool host_reaches_device = Kokkos::SpaceAccessibility<HostExec,
 namespace math {
 #if KOKKOS_VERSION >= 30700
 using Kokkos::exp;
-using Kokkos::fma;
 using Kokkos::log;
 using Kokkos::sqrt;
 #else
 using Kokkos::Experimental::exp;
 using Kokkos::Experimental::log;
 using Kokkos::Experimental::sqrt;
+#endif
+#if KOKKOS_VERSION >= 40000
+using Kokkos::fma;
+#else
 KOKKOS_FORCEINLINE_FUNCTION float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 KOKKOS_FORCEINLINE_FUNCTION double fma(double a, double b, double c) { return ::fma(a, b, c); }
 #endif

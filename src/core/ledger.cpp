@@ -41,8 +41,8 @@ char const* remedy(Category category) {
   case Category::first_moment:
   case Category::second_moment: return "zero.stage: 1 to 3 on more ranks";
   case Category::activations: return "batch.micro, model.context or activations.recompute: unit";
+  case Category::staging: return "nothing (messages take a fixed size); raise the limit";
   case Category::logits:
-  case Category::staging:
   case Category::workspace: return "batch.micro";
   }
   return "";

@@ -66,8 +66,8 @@ Runtime::Runtime(int& argc, char**& argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
   HostMasks const host = gather_host_masks(rank_);
-  ranks_on_host_ = static_cast<int>(host.masks.size());
-  start_kokkos(std::getenv("OMP_NUM_THREADS") ? 0 : thread_share(host.masks, host.rank_on_host), ranks_on_host_);
+  start_kokkos(std::getenv("OMP_NUM_THREADS") ? 0 : thread_share(host.masks, host.rank_on_host),
+               static_cast<int>(host.masks.size()));
 }
 
 Runtime::~Runtime() {

@@ -17,7 +17,6 @@ public:
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
-  int ranks_on_host() const { return ranks_on_host_; }
 
   /// Ends all ranks at once: none waits for this one. Does not return.
   [[noreturn]] static void abort(int exit_code);
@@ -25,7 +24,6 @@ public:
 private:
   int rank_ = 0;
   int ranks_ = 1;
-  int ranks_on_host_ = 1;
 };
 
 } // namespace kozero

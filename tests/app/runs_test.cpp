@@ -190,3 +190,43 @@ TEST_CASE("generate writes the prompt and what follows, the same each time") {
   CHECK(generate("bytes", {"--prompt", ""}).status == 2);
   CHECK(generate("bytes", {"--temperature", "-1"}).status == 2);
 }
+
+TEST_CASE("a full disk ends a run with status 1, a message, and no half checkpoint") {
+  Workshop const shop;
+  // A limit on the size of files is met like a full disk. MPI's shared memory would meet it first.
+  std::string command = "ulimit -f 14; exec";
+  for (auto const& word : shop.train("full")) command += " '" + word + "'";
+  auto const result = run_program({"sh", "-c", command}, {{"UCX_TLS", "self"}});
+  INFO(result.err);
+  CHECK(result.status == 1);
+  CHECK(times(result.err, "is not saved") == 1);
+  CHECK(std::filesystem::is_empty(shop.file("full/checkpoints")));
+}
+
+TEST_CASE("a memory limit that is too small is told once, with what to do") {
+  Workshop const shop;
+  auto const result = run_program(on_ranks(2, shop.train("limited", {"memory.device_limit=200KiB"})));
+  INFO(result.err);
+  CHECK(result.status != 0);
+  CHECK(times(result.err, "memory.device_limit") == 1);
+}
+
+TEST_CASE("a run that starts from another folder's checkpoint and stops at once has one of its own") {
+  Workshop const shop;
+  REQUIRE(run_program(shop.train("first")).status == 0);
+  auto const again = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--resume-from", shop.file("first")});
+    return run_program(shop.train("second", more));
+  };
+  CHECK(again({"run.time_limit=1ms", "run.updates=1000"}).status == 75);
+  CHECK(std::filesystem::exists(shop.file("second/checkpoints/latest")));
+  CHECK(shop.hash("second") == shop.hash("first"));
+}
+
+TEST_CASE("warnings are told once, not once a rank") {
+  Workshop const shop;
+  auto const result = run_program(on_ranks(2, shop.train("warned", {"schedule.warmup=1000", "--dry-run"})));
+  INFO(result.err);
+  CHECK(result.status == 0);
+  CHECK(times(result.err, "schedule.warmup") == 1);
+}

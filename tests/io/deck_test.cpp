@@ -15,7 +15,7 @@ namespace {
 
 std::string deck_file(std::string const& name) { return read_text_file(KOZERO_SOURCE_DIR "/inputs/" + name); }
 
-// DESIGN 8, as it stands there.
+// A deck in flow style, with all sections.
 constexpr char const* design = R"(
 run:         {name: quickstart, dir: runs/quickstart, seed: 1337, updates: 200, time_limit: 10min}
 model:       {family: gpt2, layers: 4, heads: 4, width: 128, context: 128, vocabulary: 256, tied: true}  # or size: gpt2-124m

@@ -10,7 +10,7 @@ namespace kozero::structure {
 
 namespace {
 
-/// DESIGN 2's arrows: what each part may include.
+/// the arrows of doc/architecture.md: what each part may include.
 std::map<std::string, std::set<std::string>> const& arrows() {
   static std::map<std::string, std::set<std::string>> const map = {
       {"core", {"core"}},
@@ -59,10 +59,11 @@ void check_arrows(SourceFile const& file, Include const& include, std::vector<st
   std::string const from = part_of(file.path);
   std::string const to = part_of(include.name);
   if (!arrows().contains(from)) {
-    found.push_back(place(file, include.line) + "its folder has no place among DESIGN 2's arrows");
+    found.push_back(place(file, include.line) + "its folder has no place among the arrows of doc/architecture.md");
   } else if (arrows().contains(to)) {
     if (!arrows().at(from).contains(to)) {
-      found.push_back(place(file, include.line) + from + " includes " + include.name + ", against DESIGN 2's arrows");
+      found.push_back(place(file, include.line) + from + " includes " + include.name +
+                      ", against the arrows of doc/architecture.md");
     }
   } else if (include.quoted) {
     found.push_back(place(file, include.line) + '"' + include.name + "\" is not \"folder/file\" of this project");

@@ -3,8 +3,8 @@
 
 namespace kozero::structure {
 
-/// What of DESIGN 2 a file breaks, one message a place: which parts may include which, and the one home of each
-/// dependency. Empty for a file as it should be.
+/// What of doc/architecture.md a file breaks, one message a place: which parts may include which, and the one home of
+/// each dependency. Empty for a file as it should be.
 std::vector<std::string> violations(SourceFile const& file);
 
 } // namespace kozero::structure

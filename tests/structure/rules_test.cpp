@@ -15,7 +15,7 @@ std::string include(std::string const& name) { return "#include \"" + name + "\"
 
 } // namespace
 
-TEST_CASE("the sources keep to DESIGN's arrows and to the homes of dependencies") {
+TEST_CASE("the sources keep to the arrows of doc/architecture.md and to the homes of dependencies") {
   auto const files = read_tree(KOZERO_SOURCE_DIR, {"src", "kernels", "io", "app"});
   REQUIRE(files.size() > 100);
   for (auto const& file : files) {

@@ -1,0 +1,31 @@
+// Checkpoints of more ranks than some tensors have elements.
+#include "support/catch.hpp"
+#include "support/small_run.hpp"
+#include "support/training.hpp"
+
+#include "comm/self_comm.hpp"
+#include "comm/world.hpp"
+#include "io/checkpoint.hpp"
+
+using namespace kozero;
+using namespace kozero::test;
+
+TEST_CASE("a checkpoint of more ranks than elements loads on one rank") { // CASES 2
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  for (std::int64_t stage = 1; stage <= 3; ++stage) {
+    SmallRun<float> run({.model = tiny_model(), .stage = stage}, *world);
+    std::string const hash = run.run().hash;
+    auto const state = run.engine().state();
+    std::string const name = "stage" + std::to_string(stage);
+    auto const path = save_checkpoint(folder.file(name), {.state_hash = hash}, state, 1, *world);
+
+    SelfComm self;
+    SmallRun<float> alone({.model = tiny_model()}, self);
+    CheckpointReader const reader(path);
+    for (auto const& entry : alone.engine().state()) reader.read(entry);
+    INFO(name);
+    CHECK(alone.engine().state_hash(Lane()) == hash);
+  }
+}
