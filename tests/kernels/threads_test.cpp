@@ -14,7 +14,7 @@ struct Output {
 // A process has one number of threads for its life, so each number is a process.
 Output run_with(int threads, std::string const& argument = "") {
   std::string const command =
-      "OMP_NUM_THREADS=" + std::to_string(threads) + " OMP_DYNAMIC=false " KERNEL_BITS " " + argument;
+      "OMP_NUM_THREADS=" + std::to_string(threads) + " OMP_DYNAMIC=false '" KERNEL_BITS "' " + argument;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> const pipe(popen(command.c_str(), "r"), pclose);
   REQUIRE(pipe);
   std::string text;

@@ -39,7 +39,7 @@ public:
 
 private:
   std::string run(std::string const& arguments, std::string const& name) const {
-    std::string const command = std::string(KOZERO_COMPILER " @" KOZERO_COMPILER_FLAGS " ") + arguments + " > " +
+    std::string const command = std::string("'" KOZERO_COMPILER "' '@" KOZERO_COMPILER_FLAGS "' ") + arguments + " > " +
                                 folder_.file(name + ".log") + " 2>&1";
     return std::system(command.c_str()) == 0 ? "" : command + '\n' + folder_.read(name + ".log");
   }
