@@ -23,7 +23,7 @@ DeviceBuffer<std::int32_t> device_ids(Ledger& ledger, char const* label, std::in
 }
 
 HostBuffer<std::int32_t> host_ids(Ledger& ledger, char const* label, std::int64_t count) {
-  return {ledger, Category::staging, label, count};
+  return {ledger, Category::workspace, label, count};
 }
 
 std::span<std::int32_t> span_of(HostBuffer<std::int32_t> const& buffer) {

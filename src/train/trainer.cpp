@@ -44,7 +44,7 @@ void Trainer<T>::start() {
     RunFolder const folder(input_.folder.string());
     if (input_.overwrite) folder.remove_checkpoints();
     folder.write_deck(input_.resolved_deck);
-    metrics_.emplace(open_metrics());
+    metrics_.emplace(open_metrics(folder.metrics_file()));
     return true;
   });
 }
@@ -72,8 +72,7 @@ void Trainer<T>::restore(std::filesystem::path const& checkpoint) {
 }
 
 template <class T>
-MetricsFile Trainer<T>::open_metrics() const {
-  std::string const path = RunFolder(input_.folder.string()).metrics_file();
+MetricsFile Trainer<T>::open_metrics(std::string const& path) const {
   return input_.resume ? MetricsFile::resume(path, counters_.batches_seen) : MetricsFile::create(path);
 }
 

@@ -48,7 +48,7 @@ public:
 private:
   void start();
   void restore(std::filesystem::path const& checkpoint);
-  MetricsFile open_metrics() const;
+  MetricsFile open_metrics(std::string const& path) const;
   bool one_batch();
   void record(StepReport const& step, double lr, double seconds);
   void give_up_after_skips(std::string const& tensor) const;
