@@ -22,7 +22,8 @@ public:
     data();
     batch();
     schedule();
-    not_in_this_version();
+    precision();
+    offload();
     return std::move(findings_);
   }
 
@@ -129,14 +130,21 @@ private:
     }
   }
 
-  void not_in_this_version() {
-    auto const& precision = config_.precision;
-    Names const types = {"precision.gradients", "precision.compute"};
-    if (sound(types) && precision.gradients == GradientType::compute && precision.compute != ComputeType::fp32) {
-      fault(types, "compute is not in this version with 16-bit compute (a later one will have it); write fp32");
+  void precision() {
+    if (!sound({"precision.loss_scale.initial"})) return;
+    int exponent = 0;
+    if (std::frexp(config_.precision.loss_scale.initial, &exponent) != 0.5) {
+      fault({"precision.loss_scale.initial"}, "{} is no power of two (other factors round the gradients); write {}",
+            config_.precision.loss_scale.initial, std::ldexp(1.0, exponent - 1));
     }
-    if (sound({"offload.optimizer"}) && config_.offload.optimizer != OffloadTarget::none) {
-      fault({"offload.optimizer"}, "host is not in this version (a later one will have it); write none");
+  }
+
+  void offload() {
+    if (!sound({"offload.optimizer"})) return;
+    bool const host = config_.offload.optimizer == OffloadTarget::host;
+    Names const stage = {"offload.optimizer", "zero.stage"};
+    if (host && sound(stage) && config_.zero.stage == 0) {
+      fault(stage, "host needs sharded optimizer state (zero.stage is 0); use stage 1, 2 or 3, on one rank too");
     }
   }
 

@@ -69,12 +69,21 @@ struct ScheduleConfig {
   friend bool operator==(ScheduleConfig const&, ScheduleConfig const&) = default;
 };
 
-enum class ComputeType { fp32, bf16 };
+enum class ComputeType { fp32, bf16, fp16 };
 enum class GradientType { fp32, compute };
+
+/// Of fp16 alone: the loss is multiplied by a power of two, so that small gradients do not become 0 in fp16.
+struct LossScaleConfig {
+  double initial = 65536;      // a power of two
+  std::int64_t window = 1000;  // updates without an overflow after which it is doubled
+  std::int64_t hysteresis = 2; // overflows since it was last doubled, from which on each halves it
+  friend bool operator==(LossScaleConfig const&, LossScaleConfig const&) = default;
+};
 
 struct PrecisionConfig {
   ComputeType compute = ComputeType::bf16;
   GradientType gradients = GradientType::fp32;
+  LossScaleConfig loss_scale;
   friend bool operator==(PrecisionConfig const&, PrecisionConfig const&) = default;
 };
 
@@ -86,11 +95,11 @@ struct ZeroConfig {
 enum class OffloadTarget { none, host };
 
 struct DelayedUpdateConfig {
-  std::int64_t start = 40; // updates before the host's work overlaps the next batch
+  std::optional<std::int64_t> start; // the first update, from 1, that is applied while the next batch is computed
   friend bool operator==(DelayedUpdateConfig const&, DelayedUpdateConfig const&) = default;
 };
 
-/// Only `none` in this version; the other keys mean something with `host` alone.
+/// ZeRO-Offload. The other keys mean something with `host` alone.
 struct OffloadConfig {
   OffloadTarget optimizer = OffloadTarget::none;
   double ratio = 1.0; // fraction of the optimizer state that lives on the host

@@ -22,14 +22,14 @@ constexpr Limits steps{.low = 0, .high = 1e12};
 
 /// Words in the order of the enumerators.
 template <class Enum>
-Choice choice(Enum& field, std::vector<std::string> words, std::vector<std::string> later = {}) {
+Choice choice(Enum& field, std::vector<std::string> words) {
   auto const get = [&field, words] { return words.at(static_cast<std::size_t>(field)); };
   auto const set = [&field, words](std::string const& word) {
     for (std::size_t i = 0; i < words.size(); ++i) {
       if (words[i] == word) field = static_cast<Enum>(i);
     }
   };
-  return {std::move(words), std::move(later), get, set};
+  return {std::move(words), get, set};
 }
 
 /// The empty string is the word none.
@@ -38,7 +38,7 @@ Choice size_choice(std::string& field) {
   for (auto const& size : named_sizes) words.emplace_back(size.name);
   auto const get = [&field] { return field.empty() ? "none" : field; };
   auto const set = [&field](std::string const& word) { field = word == "none" ? "" : word; };
-  return {std::move(words), {}, get, set};
+  return {std::move(words), get, set};
 }
 
 } // namespace
@@ -52,8 +52,7 @@ std::vector<Section> sections() {
           {"schedule", "The learning rate over the updates."},
           {"precision", "The types of the computation. The optimizer's state is fp32 always."},
           {"zero", "What the data-parallel ranks share instead of each holding it whole."},
-          {"offload", "Optimizer state and work on the host. Not in this version: only `optimizer: none` is accepted, "
-                      "and the other keys then mean nothing."},
+          {"offload", "Optimizer state and work on the host (ZeRO-Offload). The other keys mean something with `optimizer: host` alone."},
           {"activations", "What forward keeps for backward."},
           {"memory", "Budgets. Passing one is an error that says what to change; they hold on CPU builds too."},
           {"checkpoint", "What a later run can go on from."},
@@ -113,19 +112,25 @@ std::vector<Key> keys_of(Config& c) {
       {"schedule.decay", &c.schedule.decay, fraction, changes_numerics,
        "wsd: fraction of the updates that the last descent takes"},
 
-      {"precision.compute", choice(c.precision.compute, {"fp32", "bf16"}, {"fp16"}), anything, changes_numerics,
+      {"precision.compute", choice(c.precision.compute, {"fp32", "bf16", "fp16"}), anything, changes_numerics,
        "parameters, activations and matrix products"},
       {"precision.gradients", choice(c.precision.gradients, {"fp32", "compute"}), anything, changes_numerics,
-       "gradient sums; compute: the type of `compute`, in this version where that is fp32"},
+       "sums of gradients over micro-batches and ranks; compute: the type of `compute`, half the memory and traffic"},
+      {"precision.loss_scale.initial", &c.precision.loss_scale.initial, Limits{.low = 1, .high = 0x1p24},
+       changes_numerics, "fp16 alone: what the loss is multiplied by at first; a power of two"},
+      {"precision.loss_scale.window", &c.precision.loss_scale.window, at_least_1, changes_numerics,
+       "updates in a row without an overflow after which the scale is doubled"},
+      {"precision.loss_scale.hysteresis", &c.precision.loss_scale.hysteresis, at_least_1, changes_numerics,
+       "the overflow, counted since the scale was last doubled, from which on each halves it"},
 
       {"zero.stage", &c.zero.stage, Limits{.low = 0, .high = 3}, changes_numerics,
        "0: nothing is shared; 1: optimizer state; 2: and gradients; 3: and parameters"},
 
       {"offload.optimizer", choice(c.offload.optimizer, {"none", "host"}), anything, changes_numerics,
-       "where master weights and moments live and are updated; host: not in this version"},
-      {"offload.ratio", &c.offload.ratio, fraction, changes_numerics, "fraction of that state on the host"},
-      {"offload.delayed_update.start", &c.offload.delayed_update.start, at_least_0, changes_numerics,
-       "update from which the host's work overlaps the next batch"},
+       "where master weights and moments live and are updated; host needs zero.stage 1, 2 or 3"},
+      {"offload.ratio", &c.offload.ratio, fraction, changes_numerics, "fraction of that state that lives on the host"},
+      {"offload.delayed_update.start", &c.offload.delayed_update.start, at_least_1, changes_numerics,
+       "the first update that the host applies while the next batch is computed (40 in the paper); none: never"},
 
       {"activations.recompute", choice(c.activations.recompute, {"none", "unit"}), anything, harmless,
        "unit: backward computes each layer's forward again instead of keeping it; same bits, less memory"},

@@ -23,7 +23,6 @@ std::string_view name_of(Severity severity);
 /// One of a few words.
 struct Choice {
   std::vector<std::string> words;
-  std::vector<std::string> later; // known, but not in this version
   std::function<std::string()> get;
   std::function<void(std::string const&)> set; // one of `words`
 };

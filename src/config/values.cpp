@@ -68,9 +68,6 @@ std::string assign_choice(Choice const& choice, std::string const& text) {
     choice.set(text);
     return {};
   }
-  if (std::ranges::count(choice.later, text) != 0) {
-    return fmt::format("is not in this version (a later one will have it); write one of {}", joined(choice.words));
-  }
   return fmt::format("is not one of the words that may stand here; write one of {}", joined(choice.words));
 }
 

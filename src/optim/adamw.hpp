@@ -1,6 +1,6 @@
 #pragma once
 #include "config/config.hpp"
-#include "core/half.hpp"
+#include "core/dtype.hpp"
 #include "core/lane.hpp"
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct AdamWScalars {
   float inverse_sqrt_bias2; // 1 / sqrt(1 - beta2^t)
   float eps;
   float keep;           // 1 - lr * weight_decay, for tensors that decay
-  float gradient_scale; // the clip coefficient
+  float gradient_scale; // the clip coefficient over the loss scale
 
   /// `t` counts from 1: the number of this update among those applied.
   AdamWScalars(OptimizerConfig const& config, double lr, std::int64_t t, double gradient_scale);
@@ -43,7 +43,8 @@ struct AdamWShard {
   float* master = nullptr;
   float* m = nullptr;
   float* v = nullptr;
-  float const* gradient = nullptr;
+  void const* gradient = nullptr;
+  DType gradient_type = DType::f32; // or that of T
   T* parameter = nullptr; // out: the master rounded to the compute type
 };
 

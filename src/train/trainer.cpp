@@ -264,6 +264,7 @@ RunEnd train(RunInput const& input, Communicator& comm, Ledger& ledger) {
   switch (input.config.precision.compute) {
   case ComputeType::fp32: return train_in<float>(input, comm, ledger);
   case ComputeType::bf16: return train_in<bf16>(input, comm, ledger);
+  case ComputeType::fp16: break;
   }
   throw Error("precision.compute has no such type");
 }

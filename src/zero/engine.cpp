@@ -106,7 +106,7 @@ UpdateReport Engine<T>::update(Lane const& lane, OptimizerConfig const& config, 
     auto const& block = optimizer_.block(b);
     AdamWShard<T> const shard{block.interval.size(), block.decay_count, block.master.data(),
                               block.m.data(),        block.v.data(),    grads_->reduced(b, block.interval),
-                              params_->updated(b)};
+                              DType::f32,            params_->updated(b)};
     adamw_step(lane, shard, scalars);
   }
   params_->publish(lane);

@@ -58,7 +58,7 @@ TEST_CASE("each fault names its key and says what to do", "[check]") {
       {"optimizer.betas", [](Config& c) { c.optimizer.betas[1] = 1; }},
       {"optimizer.betas", [](Config& c) { c.optimizer.betas[0] = -1e-9; }},
       {"zero.stage", [](Config& c) { c.zero.stage = 4; }},
-      {"precision.gradients", [](Config& c) { c.precision.gradients = GradientType::compute; }},
+      {"precision.loss_scale.initial", [](Config& c) { c.precision.loss_scale.initial = 1000; }},
       {"offload.optimizer", [](Config& c) { c.offload.optimizer = OffloadTarget::host; }},
       {"memory.device_limit", [](Config& c) { c.memory.device_limit_bytes = 0; }},
   };
@@ -94,12 +94,6 @@ TEST_CASE("what is legal but hardly meant is a warning", "[check]") {
   CHECK(check(config).warnings.empty());
   config.data.validation = "0.0";
   CHECK(keys(check(config).warnings) == Names{"evaluate.every"});
-}
-
-TEST_CASE("gradients in the compute type are legal where that is fp32", "[check]") {
-  Config config = good();
-  config.precision = {ComputeType::fp32, GradientType::compute};
-  CHECK(check(config).faults.empty());
 }
 
 TEST_CASE("offload's other keys mean nothing without offload", "[check]") {

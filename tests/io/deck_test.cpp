@@ -80,7 +80,8 @@ TEST_CASE("the deck of the design says what it says", "[deck]") {
   expected.batch = {8, 4, {}};
   expected.optimizer = {1e-3, {0.9, 0.95}, 1e-8, 0.1, 1.0, 10};
   expected.schedule = {ScheduleKind::cosine, 20, 1e-4, 0.2};
-  expected.precision = {ComputeType::bf16, GradientType::fp32};
+  expected.precision = {.compute = ComputeType::bf16, .gradients = GradientType::fp32};
+  expected.offload.delayed_update.start = 40;
   expected.zero = {2};
   expected.checkpoint = {100, 3};
   expected.evaluate = {50, 10};
@@ -181,6 +182,7 @@ TEST_CASE("any configuration that is printed reads back the same", "[deck]") {
     config.schedule.min_lr = std::min(config.schedule.min_lr, config.optimizer.lr);
     config.precision.gradients = GradientType::fp32;
     config.offload.optimizer = OffloadTarget::none;
+    config.precision.loss_scale.initial = 4096;
     if (validation_fraction(config.data)) config.data.validation = "0.5";
     std::string const yaml = print_deck(config, {}, "random");
     INFO(yaml);

@@ -40,6 +40,7 @@ AdamWShard<T> part(State& state, std::vector<T>& parameter, std::int64_t begin, 
           state.m.data() + begin,
           state.v.data() + begin,
           state.gradient.data() + begin,
+          DType::f32,
           parameter.data() + begin};
 }
 
