@@ -20,4 +20,10 @@ private:
 using Lane = BasicLane<DeviceExec>;
 using HostLane = BasicLane<HostExec>;
 
+/// A lane beside the others: a stream of its own on an accelerator, the default instance on a host.
+Lane separate_lane();
+
+/// What is given to `later` from now on runs after all that was given to `earlier` before. The host does not wait.
+void order_after(Lane const& later, Lane const& earlier);
+
 } // namespace kozero

@@ -2,7 +2,7 @@
 
 #include "core/error.hpp"
 #include "core/rng.hpp"
-#include "kernels/elementwise.hpp"
+#include "kernels/flat.hpp"
 #include "kernels/shapes.hpp"
 #include "model/model.hpp"
 
@@ -60,7 +60,8 @@ public:
     auto const logits = make_mat(logits_.data(), 1, padded_vocabulary(vocabulary_));
     model_.head().logits(lane_, params(model_.units() - 1), logits, seen - 1);
     lane_.fence();
-    KOZERO_REQUIRE(first_non_finite(lane_, make_vec<float const>(logits_.data(), vocabulary_)) == vocabulary_,
+    float const* const first = logits_.data();
+    KOZERO_REQUIRE(first_non_finite(lane_, first, vocabulary_) == vocabulary_,
                    "the model's logits are not finite (its training has diverged); use an earlier checkpoint");
     auto const host_logits = Kokkos::create_mirror_view_and_copy(HostMemory(), logits_.view());
     return {host_logits.data(), host_logits.data() + vocabulary_};
@@ -79,8 +80,7 @@ private:
                        Space::device});
     }
     blocks_.emplace_back(ledger, Category::parameters, block.name(), block.size());
-    convert<T, float>(lane_, make_vec(blocks_.back().data(), block.size()),
-                      make_vec<float const>(master.data(), block.size()));
+    convert<DeviceExec, T, float>(lane_, blocks_.back().data(), master.data(), block.size());
     lane_.fence();
   }
 

@@ -6,7 +6,7 @@ namespace kozero {
 
 namespace {
 
-/// Forward and backward of one micro-batch; `scale` is one over the batch's valid targets, so that sums over
+/// Forward and backward of one micro-batch; `scale` is the loss scale over the batch's valid targets, so that sums over
 /// micro-batches and ranks are already the mean. Returns the sum of its losses.
 template <class T>
 double run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatch const& batch,
@@ -29,17 +29,17 @@ double run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Mic
 
 template <class T>
 std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed,
-                                     std::int64_t valid, OptimizerConfig const& optimizer, double lr, std::int64_t t,
-                                     Communicator& comm, StopAgreed const& stop_agreed) {
-  auto const count = static_cast<double>(std::max<std::int64_t>(valid, 1));
+                                     StepInput const& input, Communicator& comm, StopAgreed const& stop_agreed) {
+  auto const count = static_cast<double>(std::max<std::int64_t>(input.valid, 1));
+  auto const scale = static_cast<float>(input.loss_scale / count);
   double loss = 0;
   for (std::int64_t m = 0; m < feed.micro_batches(); ++m) {
-    if (m > 0 && stop_agreed && stop_agreed()) return std::nullopt;
-    MicroBatchPlace const place{m == 0, m + 1 == feed.micro_batches()};
-    loss += run_micro_batch(lane, model, engine, feed.upload(lane, m), place, static_cast<float>(1.0 / count));
+    if (m > 0 && stop_agreed && !engine.between_updates() && stop_agreed()) return std::nullopt;
+    MicroBatchPlace const place{m, feed.micro_batches()};
+    loss += run_micro_batch(lane, model, engine, feed.upload(lane, m), place, scale);
   }
   comm.sum(std::span(&loss, 1));
-  return StepReport{loss / count, engine.update(lane, optimizer, lr, t)};
+  return StepReport{loss / count, engine.update(lane, input.optimizer, input.lr, input.t, input.loss_scale)};
 }
 
 template <class T>
@@ -58,12 +58,10 @@ double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Micr
   return loss;
 }
 
-template std::optional<StepReport> train_step(Lane const&, Model<float>&, Engine<float>&, MicroBatches&, std::int64_t,
-                                              OptimizerConfig const&, double, std::int64_t, Communicator&,
-                                              StopAgreed const&);
-template std::optional<StepReport> train_step(Lane const&, Model<bf16>&, Engine<bf16>&, MicroBatches&, std::int64_t,
-                                              OptimizerConfig const&, double, std::int64_t, Communicator&,
-                                              StopAgreed const&);
+template std::optional<StepReport> train_step(Lane const&, Model<float>&, Engine<float>&, MicroBatches&,
+                                              StepInput const&, Communicator&, StopAgreed const&);
+template std::optional<StepReport> train_step(Lane const&, Model<bf16>&, Engine<bf16>&, MicroBatches&, StepInput const&,
+                                              Communicator&, StopAgreed const&);
 template double evaluate_batch(Lane const&, Model<float>&, Engine<float>&, MicroBatches&);
 template double evaluate_batch(Lane const&, Model<bf16>&, Engine<bf16>&, MicroBatches&);
 

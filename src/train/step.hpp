@@ -16,15 +16,22 @@ struct StepReport {
   UpdateReport update;
 };
 
+/// How a batch's gradient is to be used.
+struct StepInput {
+  std::int64_t valid = 0; // valid targets of the batch, over all ranks
+  OptimizerConfig const& optimizer;
+  double lr = 0;
+  std::int64_t t = 1; // as in Engine::update
+  double loss_scale = 1;
+};
+
 /// Asked before each further micro-batch: true, on all ranks, ends the batch there, without an update.
 using StopAgreed = std::function<bool()>;
 
 /// One batch: forward and backward of every micro-batch of `feed`, then one optimizer step. Collective.
-/// `valid` is the number of valid targets of the batch over all ranks; `t` as in Engine::update.
 template <class T>
 std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed,
-                                     std::int64_t valid, OptimizerConfig const& optimizer, double lr, std::int64_t t,
-                                     Communicator& comm, StopAgreed const& stop_agreed = {});
+                                     StepInput const& input, Communicator& comm, StopAgreed const& stop_agreed = {});
 
 /// Σ losses of this rank's micro-batches of one batch; no gradients. Collective.
 template <class T>

@@ -25,8 +25,8 @@ template <class T>
 Trainer<T>::Trainer(RunInput const& input, Communicator& comm, Ledger& ledger)
     : stop_(input.config.run.time_limit_s), input_(input), config_(input_.config), comm_(comm), ledger_(ledger),
       model_(config_.model, input_.batch.micro, config_.activations.recompute, Purpose::train, ledger),
-      engine_(Plan(config_.zero, comm.rank(), comm.size()), model_layout(config_.model), model_uses(config_.model),
-              comm, ledger),
+      engine_(Plan({config_.zero, config_.offload, config_.precision.gradients}, comm.rank(), comm.size()),
+              model_layout(config_.model), model_uses(config_.model), comm, ledger),
       feed_(input_.corpus, config_.run.seed, input_.batch, config_.model.context, comm.rank(), config_.model.vocabulary,
             ledger),
       progress_(comm.rank() == 0) {}
@@ -79,18 +79,25 @@ MetricsFile Trainer<T>::open_metrics(std::string const& path) const {
 template <class T>
 RunEnd Trainer<T>::run() {
   start();
-  while (counters_.updates_applied < config_.run.updates) {
+  while (next_update() <= config_.run.updates) {
     if (!one_batch()) return finish(RunEnd::stopped_early);
     if (due(config_.checkpoint.every)) save();
     if (due(config_.evaluate.every)) run_evaluation();
   }
+  counters_.updates_applied += engine_.drain(lane_);
   return finish(RunEnd::done);
+}
+
+/// The number, from 1, of the update that the next batch's gradient is for. A pending update comes before it.
+template <class T>
+std::int64_t Trainer<T>::next_update() const {
+  return counters_.updates_applied + (engine_.pending() ? 1 : 0) + 1;
 }
 
 /// Whether something that happens every so many updates is due after this batch.
 template <class T>
 bool Trainer<T>::due(std::int64_t every) const {
-  return every > 0 && skips_in_row_ == 0 && counters_.updates_applied % every == 0;
+  return every > 0 && applied_now_ > 0 && counters_.updates_applied % every == 0;
 }
 
 /// Whether any rank has been asked to stop. In the same message `valid` becomes its sum over ranks. Collective.
@@ -117,14 +124,18 @@ bool Trainer<T>::one_batch() {
   auto const start = std::chrono::steady_clock::now();
   std::int64_t valid = feed_.load_training(counters_.batches_seen);
   if (stop_agreed(valid)) return false;
-  double const lr = learning_rate(config_.optimizer, config_.schedule, config_.run.updates, counters_.updates_applied);
-  auto const step = train_step(lane_, model_, engine_, feed_, valid, config_.optimizer, lr,
-                               counters_.updates_applied + 1, comm_, [this] { return stop_agreed(); });
+  std::int64_t const t = next_update();
+  double const lr = learning_rate(config_.optimizer, config_.schedule, config_.run.updates, t - 1);
+  auto const step = train_step(lane_, model_, engine_, feed_,
+                               {.valid = valid, .optimizer = config_.optimizer, .lr = lr, .t = t, .loss_scale = 1},
+                               comm_, [this] { return stop_agreed(); });
   if (!step) return false;
   ++batches_here_;
   ++counters_.batches_seen;
-  ++(step->update.applied ? counters_.updates_applied : counters_.updates_skipped);
-  skips_in_row_ = step->update.applied ? 0 : skips_in_row_ + 1;
+  applied_now_ = step->update.applied;
+  counters_.updates_applied += step->update.applied;
+  counters_.updates_skipped += step->update.skipped ? 1 : 0;
+  skips_in_row_ = step->update.skipped ? skips_in_row_ + 1 : 0;
   loss_ = step->loss;
   record(*step, lr, seconds_since(start));
   if (skips_in_row_ >= config_.optimizer.max_skips) give_up_after_skips(step->update.bad_tensor);
@@ -144,7 +155,7 @@ void Trainer<T>::record(StepReport const& step, double lr, double seconds) {
                     .lr = lr,
                     .tokens_per_s = tokens / seconds,
                     .seconds = seconds});
-  if (!step.update.applied) {
+  if (step.update.skipped) {
     progress_.clear();
     log::warn("batch {}: update skipped (gradient norm is {}; the first bad tensor is {}); parameters and moments are "
               "as before",

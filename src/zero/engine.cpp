@@ -1,7 +1,6 @@
 #include "zero/engine.hpp"
 
-#include "kernels/elementwise.hpp"
-#include "optim/adamw.hpp"
+#include "kernels/flat.hpp"
 #include "zero/state_hash.hpp"
 
 #include <algorithm>
@@ -14,7 +13,8 @@ template <class T>
 Engine<T>::Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> uses, Communicator& comm, Ledger& ledger)
     : plan_(plan), layout_(std::move(layout)), uses_(std::move(uses)), comm_(comm), ledger_(ledger),
       params_(make_param_store<T>(plan_, layout_, uses_, comm, ledger)),
-      grads_(make_grad_store(plan_, layout_, uses_, comm, ledger)), optimizer_(plan_, layout_, ledger) {}
+      grads_(make_grad_store(plan_, dtype_of<T>, layout_, uses_, comm, ledger, link_)),
+      optimizer_(plan_, layout_, ledger), host_update_(plan_, optimizer_, ledger, link_) {}
 
 template <class T>
 void Engine<T>::initialise(Lane const& lane, std::int64_t seed) {
@@ -24,22 +24,30 @@ void Engine<T>::initialise(Lane const& lane, std::int64_t seed) {
 
 template <class T>
 void Engine<T>::publish_master(Lane const& lane) {
-  for (int b = 0; b < optimizer_.count(); ++b) {
-    auto const& block = optimizer_.block(b);
-    std::int64_t const count = block.interval.size();
-    convert<T, float>(lane, make_vec(params_->updated(b), count), make_vec<float const>(block.master.data(), count));
+  LinkTraffic const before = link_;
+  for (auto const& part : optimizer_.parts()) {
+    if (part.piece.space == Space::host) continue;
+    convert<DeviceExec, T, float>(lane, params_->updated(part.piece), part.master.data(), part.piece.interval.size());
   }
+  host_update_.publish_master(lane, *params_);
   params_->publish(lane);
+  link_ = before; // no update's traffic
 }
 
 template <class T>
 void Engine<T>::begin(Lane const& lane, std::vector<Visit> const& visits, MicroBatchPlace place) {
   params_->begin(visits);
   grads_->begin(lane, place);
+  if (!pending_ || !place.first()) return;
+  host_update_.begin(pending_->scalars);
+  std::int64_t const all_visits = static_cast<std::int64_t>(visits.size()) * place.count;
+  tiles_a_visit_ = (host_update_.tiles() + all_visits - 1) / all_visits;
 }
 
 template <class T>
 std::vector<Vec<T const>> Engine<T>::params(Lane const& lane, Visit visit) {
+  // The device is at work on the visit before; that is the host's time.
+  if (host_update_.under_way()) host_update_.advance(*grads_, tiles_a_visit_);
   params_->fetch(lane, visit);
   auto const& uses = uses_[visit.unit];
   std::vector<Vec<T const>> blocks;
@@ -56,12 +64,36 @@ std::vector<Vec<float>> Engine<T>::grads(Lane const& lane, int unit) {
   return blocks;
 }
 
+/// work(lane, array, n) of the reduced gradients of `wanted`, in the part's memory, with that memory's lane.
+template <class T>
+template <class Work>
+auto Engine<T>::on_gradient(Lane const& lane, std::size_t part, Interval wanted, Work const& work) const {
+  Piece const& piece = optimizer_.parts()[part].piece;
+  std::int64_t const offset = wanted.begin - piece.interval.begin;
+  void const* const gradient = grads_->reduced(static_cast<int>(part));
+  auto const typed = [&](auto const& lane_there) {
+    if (grads_->type() == DType::f32) {
+      return work(lane_there, static_cast<float const*>(gradient) + offset, wanted.size());
+    }
+    return work(lane_there, static_cast<T const*>(gradient) + offset, wanted.size());
+  };
+  return piece.space == Space::host ? typed(HostLane()) : typed(lane);
+}
+
 template <class T>
 double Engine<T>::gradient_norm(Lane const& lane) const {
+  grads_->wait(lane);
+  auto const& parts = optimizer_.parts();
   double squares = 0;
-  for (std::size_t b = 0; b < layout_.size(); ++b) {
-    Interval const part = plan_.counted(plan_.partition(layout_[b].size()));
-    squares += sum_of_squares(lane, make_vec<float const>(grads_->reduced(static_cast<int>(b), part), part.size()));
+  for (std::size_t p = 0; p < parts.size();) {
+    int const block = parts[p].piece.block;
+    Interval const counted = plan_.counted(plan_.partition(layout_[block].size()));
+    std::vector<double> sums; // of all pieces of the block, as if they were one
+    for (; p < parts.size() && parts[p].piece.block == block; ++p) {
+      on_gradient(lane, p, intersect(counted, parts[p].piece.interval),
+                  [&](auto const& there, auto const* x, std::int64_t n) { append_squares(there, x, n, sums); });
+    }
+    squares += pairwise_sum(sums);
   }
   comm_.sum(std::span(&squares, 1));
   return std::sqrt(squares);
@@ -70,52 +102,125 @@ double Engine<T>::gradient_norm(Lane const& lane) const {
 template <class T>
 std::string Engine<T>::first_bad_tensor(Lane const& lane) const {
   constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
-  std::int64_t first = none; // in the model's blocks laid end to end
-  std::int64_t start = 0;
-  for (std::size_t b = 0; b < layout_.size() && first == none; ++b) {
-    Interval const part = plan_.counted(plan_.partition(layout_[b].size()));
-    std::int64_t const found =
-        first_non_finite(lane, make_vec<float const>(grads_->reduced(static_cast<int>(b), part), part.size()));
-    if (found < part.size()) first = start + part.begin + found;
-    start += layout_[b].size();
+  std::vector<std::int64_t> starts; // of the blocks, laid end to end
+  std::int64_t size = 0;
+  for (auto const& block : layout_) {
+    starts.push_back(size);
+    size += block.size();
+  }
+  std::int64_t first = none;
+  for (std::size_t p = 0; p < optimizer_.parts().size() && first == none; ++p) {
+    Piece const& piece = optimizer_.parts()[p].piece;
+    Interval const part = intersect(plan_.counted(plan_.partition(layout_[piece.block].size())), piece.interval);
+    std::int64_t const found = on_gradient(
+        lane, p, part, [](auto const& there, auto const* x, std::int64_t n) { return first_non_finite(there, x, n); });
+    if (found < part.size()) first = starts[piece.block] + part.begin + found;
   }
   auto const all = comm_.gather(first);
   first = *std::min_element(all.begin(), all.end());
   KOZERO_ASSERT(first != none); // squares of finite fp32 do not overflow in double
-  start = 0;
-  for (auto const& block : layout_) {
-    if (first < start + block.size()) return block.tensor_at(first - start).spec.name;
-    start += block.size();
+  for (std::size_t b = 0; b < layout_.size(); ++b) {
+    if (first < starts[b] + layout_[b].size()) return layout_[b].tensor_at(first - starts[b]).spec.name;
   }
   return "";
 }
 
+/// Whether the present gradient is of use, and by what it is to be clipped.
 template <class T>
-UpdateReport Engine<T>::update(Lane const& lane, OptimizerConfig const& config, double lr, std::int64_t t) {
+UpdateReport Engine<T>::judge(Lane const& lane, OptimizerConfig const& config, double loss_scale) const {
   UpdateReport report;
-  report.norm = gradient_norm(lane);
-  if (!std::isfinite(report.norm)) {
-    report.applied = false;
+  report.norm = gradient_norm(lane) / loss_scale;
+  report.skipped = !std::isfinite(report.norm);
+  if (report.skipped) {
     report.clip = 0;
     report.bad_tensor = first_bad_tensor(lane);
-    return report;
+  } else if (config.clip) {
+    report.clip = std::min(1.0, *config.clip / (report.norm + 1e-6));
   }
-  if (config.clip) report.clip = std::min(1.0, *config.clip / (report.norm + 1e-6));
-  AdamWScalars const scalars(config, lr, t, report.clip);
-  for (int b = 0; b < optimizer_.count(); ++b) {
-    auto const& block = optimizer_.block(b);
-    AdamWShard<T> const shard{block.interval.size(), block.decay_count, block.master.data(),
-                              block.m.data(),        block.v.data(),    grads_->reduced(b, block.interval),
-                              DType::f32,            params_->updated(b)};
-    adamw_step(lane, shard, scalars);
-  }
-  params_->publish(lane);
   return report;
 }
 
 template <class T>
+UpdateReport Engine<T>::update(Lane const& lane, OptimizerConfig const& config, double lr, std::int64_t t,
+                               double loss_scale) {
+  UpdateReport report = judge(lane, config, loss_scale);
+  if (host_update_.under_way()) {
+    land(lane);
+    report.applied = 1;
+  }
+  if (report.skipped) return report;
+  double const gradient_scale = report.clip / loss_scale;
+  AdamWScalars const scalars(config, lr, t, gradient_scale);
+  if (plan_.delays(t)) {
+    grads_->turn();
+    pending_ = {scalars, gradient_scale};
+  } else {
+    apply(lane, scalars);
+    report.applied = 1;
+  }
+  return report;
+}
+
+template <class T>
+void Engine<T>::apply(Lane const& lane, AdamWScalars const& scalars) {
+  step_on_device(lane, scalars, Gradients::present);
+  host_update_.run(scalars, *grads_, *params_);
+  params_->publish(lane);
+}
+
+template <class T>
+void Engine<T>::step_on_device(Lane const& lane, AdamWScalars const& scalars, Gradients which) {
+  for (std::size_t p = 0; p < optimizer_.parts().size(); ++p) {
+    auto const& part = optimizer_.parts()[p];
+    if (part.piece.space == Space::host) continue;
+    int const number = static_cast<int>(p);
+    AdamWShard<T> const shard{
+        .count = part.piece.interval.size(),
+        .decay_count = part.decay_count,
+        .master = part.master.data(),
+        .m = part.m.data(),
+        .v = part.v.data(),
+        .gradient = which == Gradients::present ? grads_->reduced(number) : grads_->former(number),
+        .gradient_type = grads_->type(),
+        .parameter = params_->updated(part.piece),
+    };
+    adamw_step(lane, shard, scalars);
+  }
+}
+
+/// The delayed update that the host has begun: completes it and makes its parameters the device's.
+template <class T>
+void Engine<T>::land(Lane const& lane) {
+  step_on_device(lane, pending_->scalars, Gradients::former);
+  host_update_.land(lane, *grads_, *params_);
+  params_->publish(lane);
+  pending_.reset();
+}
+
+template <class T>
+std::int64_t Engine<T>::drain(Lane const& lane) {
+  if (!pending_) return 0;
+  grads_->wait(lane);
+  if (plan_.delays()) {
+    host_update_.begin(pending_->scalars);
+    land(lane);
+  } else { // a checkpoint had it, and this run does not delay
+    apply(lane, pending_->scalars);
+    pending_.reset();
+  }
+  return 1;
+}
+
+template <class T>
 std::vector<StateEntry> Engine<T>::state() const {
-  return optimizer_.entries(layout_);
+  auto entries = optimizer_.entries(layout_);
+  if (!pending_) return entries;
+  for (std::size_t p = 0; p < optimizer_.parts().size(); ++p) {
+    Piece const& piece = optimizer_.parts()[p].piece;
+    append_entries(entries, layout_[piece.block], piece.interval, "gradient", grads_->type(),
+                   grads_->former(static_cast<int>(p)), piece.space == Space::host ? Space::pinned : Space::device);
+  }
+  return entries;
 }
 
 template <class T>

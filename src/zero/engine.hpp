@@ -5,32 +5,45 @@
 #include "layout/state_entry.hpp"
 #include "layout/unit_schedule.hpp"
 #include "zero/grad_store.hpp"
+#include "zero/host_update.hpp"
 #include "zero/optimizer_state.hpp"
 #include "zero/param_store.hpp"
 #include "zero/plan.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace kozero {
 
-/// What update() did.
+/// What update() made of a batch's gradient.
 struct UpdateReport {
-  double norm = 0; // of the whole gradient, before clipping
-  double clip = 1; // the coefficient that the gradient was multiplied by
-  bool applied = true;
-  std::string bad_tensor; // the first with an Inf or NaN, where the update was skipped
+  double norm = 0;          // of the whole gradient, before clipping, without the loss scale
+  double clip = 1;          // the coefficient that the gradient is multiplied by
+  bool skipped = false;     // it is not finite, and of no further use
+  std::string bad_tensor;   // then: the first with an Inf or NaN
+  std::int64_t applied = 0; // updates that the state has had in the call: this one, or a delayed one before it
 };
 
-/// ZeRO data parallelism: owns all model state of this rank and moves it as the plan says.
+/// An update that will be applied while the next batch is computed.
+struct PendingUpdate {
+  AdamWScalars scalars;
+  double gradient_scale = 1; // clip coefficient over loss scale
+};
+
+/// ZeRO data parallelism and offload: owns all model state of this rank and moves it as the plan says.
 ///
-///     engine.begin(visits, {first, last});            // for each micro-batch
+///     engine.begin(lane, visits, {m, micro_batches});  // for each micro-batch
 ///     for u = 0 … n-1:  model.forward(u, engine.params(u));
 ///     for u = n-1 … 0:  model.backward(u, engine.params(u), engine.grads(u));  engine.reduce(u);
-///     engine.update(config, lr, t);                    // after the last
+///     engine.update(lane, config, lr, t);              // after the last
 ///
-/// All calls are collective. T is the compute type, float or bf16.
+/// With delayed updates (Ren et al., 2021, section 5.2) batch i is computed with the parameters of update i-2 while the
+/// host applies update i-1, from the update on that the plan says. Between batches the device has the parameters of the
+/// last update that was applied, and one gradient may be pending.
+///
+/// All calls are collective. T is the compute type.
 template <class T>
 class Engine {
 public:
@@ -51,32 +64,56 @@ public:
   /// The backward pass of `unit` is done: its own block's gradient is complete for this micro-batch.
   void reduce(Lane const& lane, int unit) { grads_->reduce(lane, unit); }
 
-  /// Norm, clip, AdamW, new parameters. `t` is the number of this update among those applied, from 1. A norm that is
-  /// not finite skips the update on all ranks and leaves all state as it is.
-  UpdateReport update(Lane const& lane, OptimizerConfig const& config, double lr, std::int64_t t);
+  /// Norm, clip, AdamW, new parameters. `t` is the number of this update among those applied, from 1; the gradients are
+  /// those of `loss_scale` times the loss. A norm that is not finite skips the update on all ranks and leaves all state
+  /// as it is. Where this update is delayed, its gradient is pending afterwards and the one before it is applied.
+  UpdateReport update(Lane const& lane, OptimizerConfig const& config, double lr, std::int64_t t,
+                      double loss_scale = 1);
 
-  /// This rank's pieces of master, m and v: what a checkpoint holds.
+  /// The update whose gradient waits for the next batch, if there is one.
+  std::optional<PendingUpdate> const& pending() const { return pending_; }
+  /// Whether the host has begun on it: then the batch must be finished, state is between two updates.
+  bool between_updates() const { return host_update_.under_way(); }
+  /// Applies the pending update now. Returns how many that are.
+  std::int64_t drain(Lane const& lane);
+  /// A checkpoint's gradient will be read into the entries of state(), to be applied so.
+  void expect_pending(PendingUpdate const& update) { pending_ = update; }
+
+  /// This rank's pieces of master, m and v, and of the pending gradient: what a checkpoint holds.
   std::vector<StateEntry> state() const;
   /// The master has changed from outside (a checkpoint was read): derives the parameters from it.
   void publish_master(Lane const& lane);
-  /// XXH3-128 over all tensors in model order, of each the master, m and v: the same on every rank, for every stage and
-  /// N.
+  /// XXH3-128 over all tensors in model order, of each the master, m and v: the same on every rank, for every stage,
+  /// offload and N.
   std::string state_hash(Lane const& lane) const;
 
   ModelLayout const& layout() const { return layout_; }
+  /// What the updates have sent over the link between device and host.
+  LinkTraffic const& link() const { return link_; }
 
 private:
+  template <class Work>
+  auto on_gradient(Lane const& lane, std::size_t part, Interval wanted, Work const& work) const;
   double gradient_norm(Lane const& lane) const;
   std::string first_bad_tensor(Lane const& lane) const;
+  UpdateReport judge(Lane const& lane, OptimizerConfig const& config, double loss_scale) const;
+  enum class Gradients { present, former };
+  void step_on_device(Lane const& lane, AdamWScalars const& scalars, Gradients which);
+  void apply(Lane const& lane, AdamWScalars const& scalars);
+  void land(Lane const& lane);
 
   Plan plan_;
   ModelLayout layout_;
   std::vector<UnitUses> uses_;
   Communicator& comm_;
   Ledger& ledger_;
+  LinkTraffic link_;
   std::unique_ptr<ParamStore<T>> params_;
   std::unique_ptr<GradStore> grads_;
   OptimizerState optimizer_;
+  HostUpdate<T> host_update_;
+  std::optional<PendingUpdate> pending_;
+  std::int64_t tiles_a_visit_ = 0; // of the delayed update under way
 };
 
 } // namespace kozero

@@ -1,135 +1,197 @@
 #include "zero/grad_store.hpp"
 
-#include "kernels/elementwise.hpp"
+#include "kernels/flat.hpp"
+#include "zero/grad_shards.hpp"
+#include "zero/grad_slots.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <type_traits>
 
 namespace kozero {
 
 namespace {
 
-Vec<float> whole_of(DeviceBuffer<float> const& buffer, Partition const& partition) {
-  return make_vec(buffer.data(), partition.size());
+template <class G>
+Span span_of(G* data, Partition const& partition) {
+  return {data, partition.size(), dtype_of<G>, Space::device};
 }
 
-Span span_of(DeviceBuffer<float> const& buffer, Partition const& partition) {
-  return {buffer.data(), partition.size(), DType::f32, Space::device};
-}
-
-void set_zero(Lane const& lane, Vec<float> const& values) { Kokkos::deep_copy(lane.exec(), values, 0.0f); }
-
-/// Stages 0 and 1: whole blocks, micro-batches first, ranks at the end.
+/// Stages 0 and 1: whole blocks, micro-batches first, ranks at the end. fp32 blocks are added to in place, 16-bit ones
+/// through a slot. Pieces on the host get what was reduced of them; with delayed updates all pieces have copies.
+template <class G>
 class FullGrads final : public GradStore {
 public:
-  FullGrads(Plan const& plan, ModelLayout const& layout, Communicator& comm, Ledger& ledger)
-      : plan_(plan), comm_(comm) {
+  FullGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm,
+            Ledger& ledger, LinkTraffic& link)
+      : plan_(plan), comm_(comm), pieces_(plan.pieces(layout)),
+        shards_(plan, pieces_, moved_pieces(), GradShards<G>::Deliveries::once, ledger, link) {
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
       blocks_.emplace_back(ledger, Category::gradients, block.name(), partitions_.back().capacity(),
-                           DeviceBuffer<float>::Init::none);
+                           DeviceBuffer<G>::Init::none);
     }
+    if constexpr (!in_place) slots_.emplace(plan, layout, uses, ledger);
   }
 
   void begin(Lane const& lane, MicroBatchPlace place) override {
     place_ = place;
-    if (!place.first) return;
-    for (std::size_t b = 0; b < blocks_.size(); ++b) set_zero(lane, whole_of(blocks_[b], partitions_[b]));
+    shards_.release(lane); // copies out of the blocks
+    if (!in_place || !place.first()) return;
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      Kokkos::deep_copy(lane.exec(), make_vec(blocks_[b].data(), partitions_[b].size()), G(0.0f));
+    }
   }
-  Vec<float> block(Lane const&, int number) override { return whole_of(blocks_[number], partitions_[number]); }
+
+  Vec<float> block(Lane const& lane, int number) override {
+    std::int64_t const size = partitions_[number].size();
+    if constexpr (in_place) {
+      return make_vec(blocks_[number].data(), size);
+    } else {
+      return make_vec(slots_->open(lane, number), size);
+    }
+  }
 
   void reduce(Lane const& lane, int number) override {
-    if (!place_.last) return;
     Partition const& partition = partitions_[number];
-    Span const whole = span_of(blocks_[number], partition);
+    G* const block = blocks_[number].data();
+    if constexpr (!in_place) {
+      if (place_.first()) {
+        convert(lane, block, slots_->data(number), partition.size());
+      } else {
+        accumulate(lane, block, slots_->data(number), partition.size());
+      }
+      slots_->close(number);
+    }
+    if (!place_.last()) return;
+    Span const whole = span_of(block, partition);
     Pending pending = plan_.optimizer() == Plan::Keep::whole
                           ? comm_.all_reduce(lane, whole, partition, Traffic::gradients)
                           : comm_.reduce_scatter(lane, whole, partition, Traffic::gradients);
     pending.wait(lane);
+    for (std::size_t p = 0; p < pieces_.size(); ++p) {
+      if (pieces_[p].block == number && moved(pieces_[p])) {
+        shards_.deliver(lane, static_cast<int>(p), in_block(pieces_[p]), true);
+      }
+    }
   }
-  float* reduced(int number, Interval part) override { return blocks_[number].data() + part.begin; }
+
+  void wait(Lane const& lane) const override { shards_.wait(lane); }
+  DType type() const override { return dtype_of<G>; }
+  void* reduced(int piece) const override {
+    return moved(pieces_[piece]) ? shards_.present(piece) : in_block(pieces_[piece]);
+  }
+  void turn() override { shards_.turn(); }
+  void* former(int piece) const override {
+    return moved(pieces_[piece]) ? shards_.former(piece) : in_block(pieces_[piece]);
+  }
 
 private:
+  static constexpr bool in_place = std::is_same_v<G, float>;
+
+  bool moved(Piece const& piece) const { return piece.space == Space::host || plan_.delays(); }
+  std::vector<bool> moved_pieces() const {
+    std::vector<bool> moved_ones;
+    for (auto const& piece : pieces_) moved_ones.push_back(moved(piece));
+    return moved_ones;
+  }
+  G* in_block(Piece const& piece) const { return blocks_[piece.block].data() + piece.interval.begin; }
+
   Plan plan_;
   Communicator& comm_;
+  std::vector<Piece> pieces_;
+  GradShards<G> shards_;
   MicroBatchPlace place_;
   std::vector<Partition> partitions_;
-  std::vector<DeviceBuffer<float>> blocks_;
+  std::vector<DeviceBuffer<G>> blocks_;
+  std::optional<GradSlots> slots_;
 };
 
-/// Stages 2 and 3: a slot for the block under way, ranks first, micro-batches into the shard. The blocks of units that
-/// only ever have their own gradient under way share one slot; a block that a second unit adds to (a tied embedding)
-/// has one of its own, since it stays under way across units.
+/// Stages 2 and 3: a slot for the block under way, ranks first, micro-batches into the shards. 16-bit gradients are
+/// rounded into a wire of their own, which is what ranks exchange.
+template <class G>
 class ShardedGrads final : public GradStore {
 public:
   ShardedGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm,
-               Ledger& ledger)
-      : plan_(plan), comm_(comm), slot_of_block_(layout.size(), 0), under_way_(layout.size(), false) {
-    std::vector<std::int64_t> slot_capacity(1, 0);
-    for (std::size_t b = 0; b < layout.size(); ++b) {
-      partitions_.push_back(plan.partition(layout[b].size()));
-      shards_.emplace_back(ledger, Category::gradients, layout[b].name(), partitions_[b].shard_capacity(),
-                           DeviceBuffer<float>::Init::none);
-      if (is_shared(uses, static_cast<int>(b))) {
-        slot_of_block_[b] = static_cast<int>(slot_capacity.size());
-        slot_capacity.push_back(0);
-      }
-      auto& capacity = slot_capacity[slot_of_block_[b]];
-      capacity = std::max(capacity, partitions_[b].capacity());
+               Ledger& ledger, LinkTraffic& link)
+      : plan_(plan), comm_(comm), pieces_(plan.pieces(layout)),
+        shards_(plan, pieces_, std::vector<bool>(pieces_.size(), true), GradShards<G>::Deliveries::each_micro_batch,
+                ledger, link),
+        slots_(plan, layout, uses, ledger) {
+    std::int64_t largest = 0;
+    for (auto const& block : layout) {
+      partitions_.push_back(plan.partition(block.size()));
+      largest = std::max(largest, partitions_.back().capacity());
     }
-    for (std::int64_t const capacity : slot_capacity) {
-      slots_.emplace_back(ledger, Category::gradients, "gradient slot", capacity, DeviceBuffer<float>::Init::none);
+    if constexpr (rounds) {
+      wire_ = {ledger, Category::gradients, "gradient wire", largest, DeviceBuffer<G>::Init::none};
     }
   }
 
   void begin(Lane const&, MicroBatchPlace place) override { place_ = place; }
 
   Vec<float> block(Lane const& lane, int number) override {
-    Vec<float> const gradients = whole_of(slots_[slot_of_block_[number]], partitions_[number]);
-    if (!under_way_[number]) {
-      under_way_[number] = true;
-      set_zero(lane, gradients);
-    }
-    return gradients;
+    if constexpr (!rounds) shards_.release(lane); // copies out of the slot
+    return make_vec(slots_.open(lane, number), partitions_[number].size());
   }
 
   void reduce(Lane const& lane, int number) override {
     Partition const& partition = partitions_[number];
-    DeviceBuffer<float> const& slot = slots_[slot_of_block_[number]];
-    comm_.reduce_scatter(lane, span_of(slot, partition), partition, Traffic::gradients).wait(lane);
-    Interval const own = partition.shard(plan_.rank());
-    Vec<float> const sum = make_vec(shards_[number].data(), own.size());
-    Vec<float const> const addend = make_vec<float const>(slot.data() + own.begin, own.size());
-    if (place_.first) {
-      Kokkos::deep_copy(lane.exec(), sum, addend);
-    } else {
-      add<float>(lane, sum, sum, addend);
+    G* const wire = to_wire(lane, number);
+    comm_.reduce_scatter(lane, span_of(wire, partition), partition, Traffic::gradients).wait(lane);
+    for (std::size_t p = 0; p < pieces_.size(); ++p) {
+      if (pieces_[p].block != number) continue;
+      shards_.deliver(lane, static_cast<int>(p), wire + pieces_[p].interval.begin, place_.first());
     }
-    under_way_[number] = false;
+    slots_.close(number);
   }
 
-  float* reduced(int number, Interval part) override {
-    Interval const own = partitions_[number].shard(plan_.rank());
-    KOZERO_ASSERT(part.empty() || (own.begin <= part.begin && part.end <= own.end));
-    return shards_[number].data() + (part.begin - own.begin);
-  }
+  void wait(Lane const& lane) const override { shards_.wait(lane); }
+  DType type() const override { return dtype_of<G>; }
+  void* reduced(int piece) const override { return shards_.present(piece); }
+  void turn() override { shards_.turn(); }
+  void* former(int piece) const override { return shards_.former(piece); }
 
 private:
+  static constexpr bool rounds = !std::is_same_v<G, float>;
+
+  G* to_wire(Lane const& lane, int number) {
+    if constexpr (rounds) {
+      shards_.release(lane); // copies out of the wire
+      convert(lane, wire_.data(), slots_.data(number), partitions_[number].size());
+      return wire_.data();
+    } else {
+      return slots_.data(number);
+    }
+  }
+
   Plan plan_;
   Communicator& comm_;
+  std::vector<Piece> pieces_;
+  GradShards<G> shards_;
+  GradSlots slots_;
   MicroBatchPlace place_;
   std::vector<Partition> partitions_;
-  std::vector<DeviceBuffer<float>> shards_;
-  std::vector<int> slot_of_block_;
-  std::vector<bool> under_way_;
-  std::vector<DeviceBuffer<float>> slots_;
+  DeviceBuffer<G> wire_;
 };
 
 } // namespace
 
-std::unique_ptr<GradStore> make_grad_store(Plan const& plan, ModelLayout const& layout,
-                                           std::vector<UnitUses> const& uses, Communicator& comm, Ledger& ledger) {
-  if (plan.gradients() == Plan::Keep::whole) return std::make_unique<FullGrads>(plan, layout, comm, ledger);
-  return std::make_unique<ShardedGrads>(plan, layout, uses, comm, ledger);
+std::unique_ptr<GradStore> make_grad_store(Plan const& plan, DType compute, ModelLayout const& layout,
+                                           std::vector<UnitUses> const& uses, Communicator& comm, Ledger& ledger,
+                                           LinkTraffic& link) {
+  auto const make = [&]<class G>(G) -> std::unique_ptr<GradStore> {
+    if (plan.gradients() == Plan::Keep::whole) {
+      return std::make_unique<FullGrads<G>>(plan, layout, uses, comm, ledger, link);
+    }
+    return std::make_unique<ShardedGrads<G>>(plan, layout, uses, comm, ledger, link);
+  };
+  if (!plan.gradients_as_computed()) return make(float());
+  switch (compute) {
+  case DType::f32: return make(float());
+  case DType::bf16: return make(bf16());
+  default: throw Error(fmt::format("gradients of type {} (a fault of kozero); please report it", name_of(compute)));
+  }
 }
 
 } // namespace kozero

@@ -3,27 +3,13 @@
 #include "core/rng.hpp"
 #include "core/views.hpp"
 
-#include <algorithm>
-
 namespace kozero {
 
-OptimizerState::OptimizerState(Plan const& plan, ModelLayout const& layout, Ledger& ledger) {
-  for (auto const& layout_block : layout) {
-    Partition const partition = plan.partition(layout_block.size());
-    bool const whole = plan.optimizer() == Plan::Keep::whole;
-    std::int64_t const capacity = whole ? partition.size() : partition.shard_capacity();
-    Block block;
-    block.interval = plan.updated(partition);
-    block.decay_count = intersect(block.interval, {0, layout_block.decay_end()}).size();
-    auto const none = DeviceBuffer<float>::Init::none;
-    block.master = {ledger, Category::master, layout_block.name(), capacity, none};
-    block.m = {ledger, Category::first_moment, layout_block.name(), capacity, none};
-    block.v = {ledger, Category::second_moment, layout_block.name(), capacity, none};
-    blocks_.push_back(std::move(block));
-  }
-}
-
 namespace {
+
+using HostView = Kokkos::View<float*, Kokkos::LayoutRight, HostMemory, Unmanaged>;
+
+HostView host_view(float* data, std::int64_t count) { return HostView(data, static_cast<std::size_t>(count)); }
 
 float initial_value(PlacedTensor const& tensor, RngKey const& key, std::int64_t element) {
   switch (tensor.spec.init.kind) {
@@ -35,45 +21,104 @@ float initial_value(PlacedTensor const& tensor, RngKey const& key, std::int64_t 
   return 0.0f;
 }
 
+/// master[i] of elements piece.begin + i of a block, in host memory.
+void fill_master(HostView const& master, BlockLayout const& block, Interval piece, std::int64_t seed) {
+  for (auto const& tensor : block.tensors()) {
+    Interval const part = intersect(piece, tensor.interval());
+    RngKey const key{static_cast<std::uint64_t>(seed), RngPurpose::initialise, 0,
+                     static_cast<std::uint32_t>(tensor.number)};
+    Kokkos::parallel_for(
+        "kozero::initialise", Kokkos::RangePolicy<HostExec>(part.begin, part.end),
+        [&](std::int64_t i) { master(i - piece.begin) = initial_value(tensor, key, i - tensor.offset); });
+    HostExec().fence();
+  }
+}
+
 } // namespace
 
+float* OptimizerState::Part::data(StateKind kind) const {
+  switch (kind) {
+  case StateKind::master: return master.data();
+  case StateKind::m: return m.data();
+  case StateKind::v: return v.data();
+  }
+  return nullptr;
+}
+
+OptimizerState::OptimizerState(Plan const& plan, ModelLayout const& layout, Ledger& ledger) {
+  for (Piece const& piece : plan.pieces(layout)) {
+    auto const& block = layout[static_cast<std::size_t>(piece.block)];
+    Part part;
+    part.piece = piece;
+    part.decay_count = intersect(piece.interval, {0, block.decay_end()}).size();
+    auto const array = [&](Category category) {
+      return PlacedBuffer<float>(piece.space, ledger, category, block.name(), piece.interval.size());
+    };
+    part.master = array(Category::master);
+    part.m = array(Category::first_moment);
+    part.v = array(Category::second_moment);
+    parts_.push_back(std::move(part));
+  }
+}
+
 void OptimizerState::initialise(ModelLayout const& layout, std::int64_t seed) {
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    Block& block = blocks_[b];
-    auto const master = Kokkos::create_mirror_view(block.master.view());
-    for (auto const& tensor : layout[b].tensors()) {
-      Interval const part = intersect(block.interval, tensor.interval());
-      RngKey const key{static_cast<std::uint64_t>(seed), RngPurpose::initialise, 0,
-                       static_cast<std::uint32_t>(tensor.number)};
-      std::int64_t const first = block.interval.begin;
-      Kokkos::parallel_for("kozero::initialise", Kokkos::RangePolicy<HostExec>(part.begin, part.end),
-                           [&](std::int64_t i) { master(i - first) = initial_value(tensor, key, i - tensor.offset); });
-      HostExec().fence();
+  for (Part const& part : parts_) {
+    auto const& block = layout[static_cast<std::size_t>(part.piece.block)];
+    Interval const interval = part.piece.interval;
+    if (part.piece.space == Space::host) {
+      fill_master(host_view(part.master.data(), interval.size()), block, interval, seed);
+      Kokkos::deep_copy(host_view(part.m.data(), interval.size()), 0.0f);
+      Kokkos::deep_copy(host_view(part.v.data(), interval.size()), 0.0f);
+    } else {
+      Vec<float> const device = make_vec(part.master.data(), interval.size());
+      auto const master = Kokkos::create_mirror_view(device);
+      fill_master(host_view(master.data(), interval.size()), block, interval, seed);
+      Kokkos::deep_copy(device, master);
+      Kokkos::deep_copy(make_vec(part.m.data(), interval.size()), 0.0f);
+      Kokkos::deep_copy(make_vec(part.v.data(), interval.size()), 0.0f);
     }
-    Kokkos::deep_copy(block.master.view(), master);
-    Kokkos::deep_copy(make_vec(block.m.data(), block.interval.size()), 0.0f);
-    Kokkos::deep_copy(make_vec(block.v.data(), block.interval.size()), 0.0f);
   }
 }
 
 std::vector<StateEntry> OptimizerState::entries(ModelLayout const& layout) const {
   std::vector<StateEntry> entries;
-  for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    Block const& block = blocks_[b];
-    for (auto const& tensor : layout[b].tensors()) {
-      Interval const part = intersect(tensor.interval(), block.interval);
-      Interval const in_tensor{part.begin - tensor.offset, part.end - tensor.offset};
-      std::int64_t const at = part.begin - block.interval.begin;
-      auto const add = [&](char const* kind, DeviceBuffer<float> const& buffer) {
-        float* const data = part.empty() ? nullptr : buffer.data() + at;
-        entries.push_back({tensor.spec.name, kind, tensor.spec.shape, in_tensor, DType::f32, data, Space::device});
-      };
-      add("master", block.master);
-      add("m", block.m);
-      add("v", block.v);
-    }
+  for (Part const& part : parts_) {
+    auto const& block = layout[static_cast<std::size_t>(part.piece.block)];
+    auto const append = [&](char const* kind, PlacedBuffer<float> const& array) {
+      append_entries(entries, block, part.piece.interval, kind, DType::f32, array.data(), part.piece.space);
+    };
+    append("master", part.master);
+    append("m", part.m);
+    append("v", part.v);
   }
   return entries;
+}
+
+void OptimizerState::copy_to_host(Lane const& lane, int block, StateKind kind, Interval interval, float* to) const {
+  for (Part const& part : parts_) {
+    if (part.piece.block != block) continue;
+    Interval const common = intersect(interval, part.piece.interval);
+    if (common.empty()) continue;
+    float* const from = part.data(kind) + (common.begin - part.piece.interval.begin);
+    HostView const target = host_view(to + (common.begin - interval.begin), common.size());
+    if (part.piece.space == Space::host) {
+      Kokkos::deep_copy(target, host_view(from, common.size()));
+    } else {
+      Kokkos::deep_copy(lane.exec(), target, make_vec(from, common.size()));
+      lane.fence();
+    }
+  }
+}
+
+void append_entries(std::vector<StateEntry>& entries, BlockLayout const& block, Interval piece, char const* kind,
+                    DType type, void* data, Space space) {
+  for (auto const& tensor : block.tensors()) {
+    Interval const part = intersect(tensor.interval(), piece);
+    Interval const in_tensor{part.begin - tensor.offset, part.end - tensor.offset};
+    void* const first =
+        part.empty() ? nullptr : static_cast<unsigned char*>(data) + (part.begin - piece.begin) * size_of(type);
+    entries.push_back({tensor.spec.name, kind, tensor.spec.shape, in_tensor, type, first, space});
+  }
 }
 
 } // namespace kozero

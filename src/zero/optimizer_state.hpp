@@ -1,20 +1,28 @@
 #pragma once
+#include "core/lane.hpp"
 #include "core/ledger.hpp"
 #include "layout/block_layout.hpp"
 #include "layout/state_entry.hpp"
+#include "zero/placed_buffer.hpp"
 #include "zero/plan.hpp"
 
 #include <vector>
 
 namespace kozero {
 
-/// The fp32 truth: master parameters and Adam's moments, for the part of each block that this rank updates.
+/// The arrays of the optimizer's state.
+enum class StateKind { master, m, v };
+
+/// The fp32 truth: master parameters and Adam's moments of what this rank updates, piece by piece, on the device or the
+/// host as the plan says.
 class OptimizerState {
 public:
-  struct Block {
-    Interval interval; // of the block's elements
-    std::int64_t decay_count = 0;
-    DeviceBuffer<float> master, m, v;
+  /// Flat arrays of piece.interval.size() elements in the memory of piece.space.
+  struct Part {
+    Piece piece;
+    std::int64_t decay_count = 0; // elements before the block's decay_end
+    PlacedBuffer<float> master, m, v;
+    float* data(StateKind kind) const;
   };
 
   OptimizerState(Plan const& plan, ModelLayout const& layout, Ledger& ledger);
@@ -22,12 +30,18 @@ public:
   /// Master from (seed, tensor, element); moments zero.
   void initialise(ModelLayout const& layout, std::int64_t seed);
   std::vector<StateEntry> entries(ModelLayout const& layout) const;
+  /// Elements `interval` of a block, which this rank updates all, to host memory. Waits for the lane.
+  void copy_to_host(Lane const& lane, int block, StateKind kind, Interval interval, float* to) const;
 
-  Block const& block(int number) const { return blocks_[number]; }
-  int count() const { return static_cast<int>(blocks_.size()); }
+  std::vector<Part> const& parts() const { return parts_; }
 
 private:
-  std::vector<Block> blocks_;
+  std::vector<Part> parts_;
 };
+
+/// The entries of a checkpoint that an array over a piece makes: one a tensor of its block, also of those that it has
+/// nothing of. `data` is of the piece's first element.
+void append_entries(std::vector<StateEntry>& entries, BlockLayout const& block, Interval piece, char const* kind,
+                    DType type, void* data, Space space);
 
 } // namespace kozero

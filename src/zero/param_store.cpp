@@ -28,7 +28,7 @@ public:
   Vec<T const> block(int number) const override {
     return make_vec<T const>(blocks_[number].data(), partitions_[number].size());
   }
-  T* updated(int number) override { return blocks_[number].data() + plan_.updated(partitions_[number]).begin; }
+  T* updated(Piece const& piece) override { return blocks_[piece.block].data() + piece.interval.begin; }
 
   void publish(Lane const& lane) override {
     if (plan_.optimizer() == Plan::Keep::whole) return;
@@ -102,7 +102,9 @@ public:
     KOZERO_ASSERT(slot.block == number);
     return make_vec<T const>(slot.memory.data(), partitions_[number].size());
   }
-  T* updated(int number) override { return shards_[number].data(); }
+  T* updated(Piece const& piece) override {
+    return shards_[piece.block].data() + (piece.interval.begin - partitions_[piece.block].shard(plan_.rank()).begin);
+  }
   void publish(Lane const&) override {
     for (auto& slot : slots_) slot.block = -1; // what the ring holds is out of date
   }

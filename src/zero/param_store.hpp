@@ -23,8 +23,8 @@ public:
   virtual void fetch(Lane const& lane, Visit visit) = 0;
   /// A block that the present visit reads: all its elements.
   virtual Vec<T const> block(int number) const = 0;
-  /// Where the optimizer writes this rank's updated elements of a block.
-  virtual T* updated(int number) = 0;
+  /// Where the optimizer's results of a piece go.
+  virtual T* updated(Piece const& piece) = 0;
   /// Every rank's updated elements are written: makes them known where the plan wants them.
   virtual void publish(Lane const& lane) = 0;
 };

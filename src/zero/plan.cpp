@@ -2,18 +2,49 @@
 
 #include "core/error.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace kozero {
 
-Plan::Plan(ZeroConfig const& config, int rank, int ranks) : rank_(rank), ranks_(ranks) {
-  KOZERO_REQUIRE(0 <= config.stage && config.stage <= 3, "zero.stage is {} (there are 0, 1, 2 and 3); choose one",
-                 config.stage);
-  optimizer_ = config.stage >= 1 ? Keep::shard : Keep::whole;
-  gradients_ = config.stage >= 2 ? Keep::shard : Keep::whole;
-  parameters_ = config.stage >= 3 ? Keep::shard : Keep::whole;
+Plan::Plan(Sharding const& sharding, int rank, int ranks)
+    : gradients_as_computed_(sharding.gradients == GradientType::compute), rank_(rank), ranks_(ranks) {
+  std::int64_t const stage = sharding.zero.stage;
+  KOZERO_REQUIRE(0 <= stage && stage <= 3, "zero.stage is {} (there are 0, 1, 2 and 3); choose one", stage);
+  optimizer_ = stage >= 1 ? Keep::shard : Keep::whole;
+  gradients_ = stage >= 2 ? Keep::shard : Keep::whole;
+  parameters_ = stage >= 3 ? Keep::shard : Keep::whole;
+  if (sharding.offload.optimizer == OffloadTarget::none) return;
+  KOZERO_REQUIRE(optimizer_ == Keep::shard,
+                 "offload.optimizer is host and zero.stage is {} (its optimizer state is not "
+                 "sharded); use stage 1, 2 or 3",
+                 stage);
+  host_ratio_ = sharding.offload.ratio;
+  delayed_from_ = sharding.offload.delayed_update.start;
 }
 
 Interval Plan::updated(Partition const& partition) const {
   return optimizer_ == Keep::shard ? partition.shard(rank_) : Interval{0, partition.size()};
+}
+
+std::vector<Piece> Plan::pieces(ModelLayout const& layout) const {
+  std::vector<Piece> pieces;
+  std::int64_t all = 0;     // elements of the blocks so far
+  std::int64_t on_host = 0; // and how many of them are the host's
+  for (std::size_t b = 0; b < layout.size(); ++b) {
+    Interval const own = updated(partition(layout[b].size()));
+    all += own.size();
+    // What one block has too much for its tiles the next one has less, so that the ratio holds over the whole model.
+    double const wanted = host_ratio_ * static_cast<double>(all) - static_cast<double>(on_host);
+    double const tiles = std::round((static_cast<double>(own.size()) - wanted) / static_cast<double>(tile));
+    std::int64_t const at_device = std::clamp<std::int64_t>(static_cast<std::int64_t>(tiles) * tile, 0, own.size());
+    std::int64_t const device = host_ratio_ == 0 ? own.size() : host_ratio_ == 1 ? 0 : at_device;
+    std::int64_t const cut = own.begin + device;
+    on_host += own.end - cut;
+    if (own.begin < cut || own.empty()) pieces.push_back({static_cast<int>(b), {own.begin, cut}, Space::device});
+    if (cut < own.end) pieces.push_back({static_cast<int>(b), {cut, own.end}, Space::host});
+  }
+  return pieces;
 }
 
 } // namespace kozero

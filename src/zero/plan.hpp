@@ -1,11 +1,28 @@
 #pragma once
 #include "config/config.hpp"
-#include "layout/partition.hpp"
+#include "core/ledger.hpp"
+#include "layout/block_layout.hpp"
+
+#include <vector>
 
 namespace kozero {
 
-/// What ZeRO's stage means: what of each block a rank keeps, and when it moves (Rajbhandari et al., 2020). The one
-/// place that reads the stage number; the stores and the engine ask the plan.
+/// The deck's sections that say who holds what.
+struct Sharding {
+  ZeroConfig zero;
+  OffloadConfig offload;
+  GradientType gradients = GradientType::fp32;
+};
+
+/// A run of a block's elements that this rank updates, in one memory.
+struct Piece {
+  int block = 0;
+  Interval interval;
+  Space space = Space::device; // or host
+};
+
+/// What ZeRO's stage and offload mean: what of each block a rank keeps, where, and when it moves (Rajbhandari et al.,
+/// 2020; Ren et al., 2021). The one place that reads the stage number; the stores and the engine ask the plan.
 ///
 /// | stage | parameters | gradients | reduction                          | optimizer state |
 /// |-------|------------|-----------|------------------------------------|-----------------|
@@ -13,15 +30,18 @@ namespace kozero {
 /// | 1     | whole      | whole     | reduce_scatter, last micro-batch   | shard           |
 /// | 2     | whole      | shard     | reduce_scatter, every micro-batch  | shard           |
 /// | 3     | shard      | shard     | reduce_scatter, every micro-batch  | shard           |
+///
+/// With offload the optimizer state of `ratio` of the shards lives on the host, and so do their reduced gradients.
 class Plan {
 public:
   enum class Keep { whole, shard };
 
-  Plan(ZeroConfig const& config, int rank, int ranks);
+  Plan(Sharding const& sharding, int rank, int ranks);
 
   Keep parameters() const { return parameters_; }
   Keep gradients() const { return gradients_; }
   Keep optimizer() const { return optimizer_; }
+  bool gradients_as_computed() const { return gradients_as_computed_; } // in the compute type, not fp32
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
@@ -31,11 +51,24 @@ public:
   /// The part of a block that this rank answers for in sums over all parameters: its shard at every stage, so that
   /// every stage adds in the same order.
   Interval counted(Partition const& partition) const { return partition.shard(rank_); }
+  /// Where the state of what this rank updates lives: in block order, of each block the device's piece first. A block
+  /// has one piece at least; that is empty where this rank updates nothing of it. A block of which both have something
+  /// is cut at a multiple of `tile` elements from the start of the shard.
+  std::vector<Piece> pieces(ModelLayout const& layout) const;
+  static constexpr std::int64_t tile = 4096;
+
+  /// Whether any update is applied one batch late.
+  bool delays() const { return delayed_from_.has_value(); }
+  /// Whether update number `t`, from 1, is.
+  bool delays(std::int64_t t) const { return delayed_from_ && t >= *delayed_from_; }
 
 private:
   Keep parameters_ = Keep::whole;
   Keep gradients_ = Keep::whole;
   Keep optimizer_ = Keep::whole;
+  bool gradients_as_computed_ = false;
+  double host_ratio_ = 0;
+  std::optional<std::int64_t> delayed_from_;
   int rank_;
   int ranks_;
 };

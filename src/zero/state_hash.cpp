@@ -2,7 +2,6 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
-#include "core/views.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -17,18 +16,18 @@ constexpr std::int64_t chunk_elements = 1 << 16; // 256 KiB: lost in any budget,
 /// rank 0 hashes; where every rank has all of it each hashes its own.
 class StateHasher {
 public:
-  StateHasher(Lane const& lane, Plan const& plan, Communicator& comm, Ledger& ledger)
-      : lane_(lane), comm_(comm), sharded_(plan.optimizer() == Plan::Keep::shard),
+  StateHasher(Lane const& lane, Plan const& plan, OptimizerState const& state, Communicator& comm, Ledger& ledger)
+      : lane_(lane), state_(state), comm_(comm), sharded_(plan.optimizer() == Plan::Keep::shard),
         chunk_(ledger, Category::staging, "state hash", chunk_elements) {}
 
-  /// Elements `wanted` of a block, of which this rank has `held` at `data`.
-  void add(Partition const& partition, Interval wanted, Interval held, float const* data) {
+  /// Elements `wanted` of a block.
+  void add(int block, StateKind kind, Partition const& partition, Interval wanted) {
     if (!sharded_) {
-      add_owned(wanted, held, data, comm_.rank());
+      add_owned(block, kind, wanted, comm_.rank());
       return;
     }
     for (int owner = 0; owner < comm_.size(); ++owner) {
-      add_owned(intersect(wanted, partition.shard(owner)), held, data, owner);
+      add_owned(block, kind, intersect(wanted, partition.shard(owner)), owner);
     }
   }
 
@@ -42,13 +41,11 @@ public:
   }
 
 private:
-  void add_owned(Interval part, Interval held, float const* data, int owner) {
+  void add_owned(int block, StateKind kind, Interval part, int owner) {
     for (std::int64_t at = part.begin; at < part.end; at += chunk_elements) {
       std::int64_t const count = std::min(chunk_elements, part.end - at);
       if (owner == comm_.rank()) {
-        Kokkos::View<float*, HostMemory, Unmanaged> const chunk(chunk_.data(), static_cast<std::size_t>(count));
-        Kokkos::deep_copy(lane_.exec(), chunk, make_vec<float const>(data + (at - held.begin), count));
-        lane_.fence();
+        state_.copy_to_host(lane_, block, kind, {at, at + count}, chunk_.data());
       }
       if (sharded_) {
         comm_.broadcast(lane_, {chunk_.data(), count, DType::f32, Space::host}, owner, Traffic::control).wait(lane_);
@@ -58,6 +55,7 @@ private:
   }
 
   Lane const& lane_;
+  OptimizerState const& state_;
   Communicator& comm_;
   bool sharded_;
   HostBuffer<float> chunk_;
@@ -68,13 +66,12 @@ private:
 
 std::string hash_state(Lane const& lane, Plan const& plan, ModelLayout const& layout, OptimizerState const& state,
                        Communicator& comm, Ledger& ledger) {
-  StateHasher hasher(lane, plan, comm, ledger);
+  StateHasher hasher(lane, plan, state, comm, ledger);
   for (std::size_t b = 0; b < layout.size(); ++b) {
-    auto const& block = state.block(static_cast<int>(b));
     Partition const partition = plan.partition(layout[b].size());
     for (auto const& tensor : layout[b].tensors()) {
-      for (auto const* kind : {&block.master, &block.m, &block.v}) {
-        hasher.add(partition, tensor.interval(), block.interval, kind->data());
+      for (StateKind const kind : {StateKind::master, StateKind::m, StateKind::v}) {
+        hasher.add(static_cast<int>(b), kind, partition, tensor.interval());
       }
     }
   }

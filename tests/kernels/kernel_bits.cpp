@@ -5,6 +5,7 @@
 #include "kernels/attention.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/embedding.hpp"
+#include "kernels/flat.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/head.hpp"
@@ -171,7 +172,9 @@ void print_attention(std::int64_t context, std::int64_t head_width) {
 
 void print_sums() {
   Vector<float> const x(normal_numbers(100001, 1));
-  print("sums", {{sum(Lane(), x), sum_of_squares(Lane(), x)}});
+  std::vector<double> squares;
+  append_squares<DeviceExec, float>(Lane(), Vec<float>(x).data(), 100001, squares);
+  print("sums", {{sum(Lane(), x), pairwise_sum(squares)}});
 }
 
 template <class T>

@@ -103,6 +103,9 @@ struct SmallRunOptions {
   ModelConfig model = odd_model();
   OptimizerConfig optimizer;
   std::int64_t stage = 0;
+  OffloadConfig offload;
+  GradientType gradients = GradientType::fp32;
+  double loss_scale = 1;
   std::int64_t micro = 1;
   std::int64_t accumulate = 1;
   std::int64_t updates = 3;
@@ -115,7 +118,12 @@ struct SmallRunResult {
   std::vector<UpdateReport> reports;
   std::string hash;
   TrafficLedger::Row parameters, gradients; // received by this rank, in all updates
+  LinkTraffic link;                         // of this rank, in all updates
 };
+
+inline Sharding sharding(SmallRunOptions const& options) {
+  return {.zero = {options.stage}, .offload = options.offload, .gradients = options.gradients};
+}
 
 /// A model with its engine, and steps on tokens from memory.
 template <class T>
@@ -124,8 +132,8 @@ public:
   SmallRun(SmallRunOptions const& options, Communicator& comm)
       : options_(options), comm_(comm), shape_{options.micro, options.accumulate, comm.size()},
         model_(options.model, options.micro, options.recompute, Purpose::train, ledger_),
-        engine_(Plan({options.stage}, comm.rank(), comm.size()), model_layout(options.model), model_uses(options.model),
-                comm, ledger_),
+        engine_(Plan(sharding(options), comm.rank(), comm.size()), model_layout(options.model),
+                model_uses(options.model), comm, ledger_),
         batches_(options.rows ? options.rows : random_rows(options.model.vocabulary), shape_, options.model,
                  comm.rank()) {
     engine_.initialise(Lane(), 1337);
@@ -135,26 +143,30 @@ public:
     batches_.load(batch);
     std::int64_t valid = batches_.valid();
     comm_.sum(std::span(&valid, 1));
-    return *train_step(Lane(), model_, engine_, batches_, valid, options_.optimizer, lr, t, comm_);
+    return *train_step(
+        Lane(), model_, engine_, batches_,
+        {.valid = valid, .optimizer = options_.optimizer, .lr = lr, .t = t, .loss_scale = options_.loss_scale}, comm_);
   }
 
   SmallRunResult run() {
     SmallRunResult result;
     auto const parameters = comm_.traffic()[Traffic::parameters];
     auto const gradients = comm_.traffic()[Traffic::gradients];
-    std::int64_t applied = 0;
+    std::int64_t used = 0; // gradients that have led or will lead to an update
     for (std::int64_t batch = 0; batch < options_.updates; ++batch) {
-      StepReport const report = step(batch, options_.optimizer.lr, applied + 1);
-      applied += report.update.applied ? 1 : 0;
+      StepReport const report = step(batch, options_.optimizer.lr, used + 1);
+      used += report.update.skipped ? 0 : 1;
       result.losses.push_back(report.loss);
       result.norms.push_back(report.update.norm);
       result.reports.push_back(report.update);
     }
+    engine_.drain(Lane());
     auto const since = [](TrafficLedger::Row now, TrafficLedger::Row before) {
       return TrafficLedger::Row{now.elements - before.elements, now.bytes - before.bytes};
     };
     result.parameters = since(comm_.traffic()[Traffic::parameters], parameters);
     result.gradients = since(comm_.traffic()[Traffic::gradients], gradients);
+    result.link = engine_.link();
     result.hash = engine_.state_hash(Lane());
     return result;
   }

@@ -1,0 +1,75 @@
+#include "zero/grad_shards.hpp"
+
+#include "core/views.hpp"
+#include "kernels/flat.hpp"
+
+#include <algorithm>
+
+namespace kozero {
+
+namespace {
+
+constexpr std::int64_t arriving_elements = 1 << 20; // added on the host at a time
+
+} // namespace
+
+template <class G>
+GradShards<G>::GradShards(Plan const& plan, std::vector<Piece> pieces, std::vector<bool> const& has_array,
+                          Deliveries deliveries, Ledger& ledger, LinkTraffic& traffic)
+    : pieces_(std::move(pieces)), traffic_(traffic), arrays_(plan.delays() ? 2 : 1) {
+  std::int64_t largest_on_host = 0;
+  for (auto& set : arrays_) {
+    for (std::size_t p = 0; p < pieces_.size(); ++p) {
+      bool const on_host = pieces_[p].space == Space::host;
+      std::int64_t const count = has_array[p] ? pieces_[p].interval.size() : 0;
+      set.emplace_back(on_host ? Space::pinned : Space::device, ledger, Category::gradients, "gradient shard", count);
+      if (on_host) largest_on_host = std::max(largest_on_host, count);
+    }
+  }
+  if (deliveries == Deliveries::each_micro_batch) {
+    arriving_ = {ledger, Category::staging, "gradients arriving", std::min(largest_on_host, arriving_elements),
+                 PinnedBuffer<G>::Init::none};
+  }
+}
+
+template <class G>
+void GradShards<G>::deliver(Lane const& lane, int piece, G const* reduced, bool first) {
+  std::int64_t const count = pieces_[piece].interval.size();
+  if (count == 0) return;
+  G* const sum = present(piece);
+  if (pieces_[piece].space == Space::host) {
+    order_after(down_, lane);
+    if (first) {
+      copy_down(down_, sum, reduced, count, traffic_);
+    } else {
+      add_on_host(sum, reduced, count);
+    }
+  } else if (first) {
+    Kokkos::deep_copy(lane.exec(), make_vec(sum, count), make_vec(reduced, count));
+  } else {
+    accumulate(lane, sum, reduced, count);
+  }
+}
+
+template <class G>
+void GradShards<G>::add_on_host(G* sum, G const* reduced, std::int64_t count) {
+  for (std::int64_t begin = 0; begin < count; begin += arriving_.size()) {
+    std::int64_t const n = std::min(arriving_.size(), count - begin);
+    copy_down(down_, arriving_.data(), reduced + begin, n, traffic_);
+    down_.fence(); // what came before, the sum so far, is there too
+    HostLane const host;
+    accumulate(host, sum + begin, arriving_.data(), n);
+    host.fence();
+  }
+}
+
+template <class G>
+void GradShards<G>::wait(Lane const& lane) const {
+  lane.fence();
+  down_.fence();
+}
+
+template class GradShards<float>;
+template class GradShards<bf16>;
+
+} // namespace kozero

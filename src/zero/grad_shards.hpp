@@ -1,0 +1,50 @@
+#pragma once
+#include "core/lane.hpp"
+#include "core/ledger.hpp"
+#include "zero/link.hpp"
+#include "zero/placed_buffer.hpp"
+#include "zero/plan.hpp"
+
+#include <array>
+#include <vector>
+
+namespace kozero {
+
+/// The reduced gradients of this rank's pieces, of type G, where the optimizer will read them: device memory, or pinned
+/// host memory for pieces that live on the host. They arrive piece by piece as units are reduced; copies to the host
+/// have a lane of their own and run beside the computation.
+///
+/// With delayed updates there are two sets of arrays: one is filled while the optimizer reads the other.
+template <class G>
+class GradShards {
+public:
+  enum class Deliveries { once, each_micro_batch };
+
+  /// Arrays for those pieces that `has_array` says true of.
+  GradShards(Plan const& plan, std::vector<Piece> pieces, std::vector<bool> const& has_array, Deliveries deliveries,
+             Ledger& ledger, LinkTraffic& traffic);
+
+  /// A piece's elements, reduced, in device memory; the first of an update sets, further ones are added. `reduced` may
+  /// be overwritten by what the lane gets after release().
+  void deliver(Lane const& lane, int piece, G const* reduced, bool first);
+  void release(Lane const& lane) const { order_after(lane, down_); }
+  /// Waits until all that was delivered is there.
+  void wait(Lane const& lane) const;
+
+  /// The present gradients become the former ones, where there are two sets.
+  void turn() { present_ = static_cast<int>(arrays_.size()) - 1 - present_; }
+  G* present(int piece) const { return arrays_[present_][piece].data(); }
+  G* former(int piece) const { return arrays_[arrays_.size() - 1 - present_][piece].data(); }
+
+private:
+  void add_on_host(G* sum, G const* reduced, std::int64_t count);
+
+  std::vector<Piece> pieces_;
+  LinkTraffic& traffic_;
+  Lane down_ = separate_lane();
+  std::vector<std::vector<PlacedBuffer<G>>> arrays_; // by set and piece
+  PinnedBuffer<G> arriving_;                         // part of a further micro-batch's piece, before it is added
+  int present_ = 0;
+};
+
+} // namespace kozero

@@ -1,0 +1,33 @@
+#include "zero/grad_slots.hpp"
+
+#include <algorithm>
+
+namespace kozero {
+
+GradSlots::GradSlots(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Ledger& ledger)
+    : slot_of_block_(layout.size(), 0), under_way_(layout.size(), false) {
+  std::vector<std::int64_t> capacities(1, 0);
+  for (std::size_t b = 0; b < layout.size(); ++b) {
+    sizes_.push_back(layout[b].size());
+    if (is_shared(uses, static_cast<int>(b))) {
+      slot_of_block_[b] = static_cast<int>(capacities.size());
+      capacities.push_back(0);
+    }
+    auto& capacity = capacities[slot_of_block_[b]];
+    capacity = std::max(capacity, plan.partition(layout[b].size()).capacity());
+  }
+  for (std::int64_t const capacity : capacities) {
+    slots_.emplace_back(ledger, Category::gradients, "gradient slot", capacity, DeviceBuffer<float>::Init::none);
+  }
+}
+
+float* GradSlots::open(Lane const& lane, int block) {
+  float* const slot = data(block);
+  if (!under_way_[block]) {
+    under_way_[block] = true;
+    Kokkos::deep_copy(lane.exec(), make_vec(slot, sizes_[block]), 0.0f);
+  }
+  return slot;
+}
+
+} // namespace kozero

@@ -1,0 +1,32 @@
+#pragma once
+#include "core/lane.hpp"
+#include "core/ledger.hpp"
+#include "core/views.hpp"
+#include "layout/block_layout.hpp"
+#include "layout/unit_schedule.hpp"
+#include "zero/plan.hpp"
+
+#include <vector>
+
+namespace kozero {
+
+/// Where backward passes add gradients that do not stay whole: fp32, one block at a time. The blocks of units that only
+/// ever have their own gradient under way share one slot; a block that a second unit adds to (a tied embedding) has one
+/// of its own, since it stays under way across units.
+class GradSlots {
+public:
+  GradSlots(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Ledger& ledger);
+
+  /// The slot of a block; zeroed when it is asked for the first time since close(). [capacity of the block]
+  float* open(Lane const& lane, int block);
+  float* data(int block) const { return slots_[slot_of_block_[block]].data(); }
+  void close(int block) { under_way_[block] = false; }
+
+private:
+  std::vector<std::int64_t> sizes_; // of the blocks
+  std::vector<int> slot_of_block_;
+  std::vector<bool> under_way_;
+  std::vector<DeviceBuffer<float>> slots_;
+};
+
+} // namespace kozero

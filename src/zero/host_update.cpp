@@ -1,0 +1,115 @@
+#include "zero/host_update.hpp"
+
+#include "kernels/flat.hpp"
+
+#include <algorithm>
+
+namespace kozero {
+
+namespace {
+
+constexpr std::int64_t tile_elements = 1 << 20; // long enough for a copy at full speed, short enough to overlap
+
+} // namespace
+
+template <class T>
+HostUpdate<T>::HostUpdate(Plan const& plan, OptimizerState const& state, Ledger& ledger, LinkTraffic& traffic)
+    : state_(state), traffic_(traffic) {
+  std::int64_t largest = 0;
+  for (std::size_t p = 0; p < state.parts().size(); ++p) {
+    Piece const& piece = state.parts()[p].piece;
+    std::int64_t const size = piece.space == Space::host ? piece.interval.size() : 0;
+    for (std::int64_t begin = 0; begin < size; begin += tile_elements) {
+      tiles_.push_back({static_cast<int>(p), begin, std::min(tile_elements, size - begin)});
+      largest = std::max(largest, tiles_.back().count);
+    }
+    if (plan.delays()) {
+      late_.emplace_back(ledger, Category::parameters, "updated parameters", size, PinnedBuffer<T>::Init::none);
+    }
+  }
+  for (auto& buffer : staging_) {
+    buffer = {ledger, Category::staging, "updated parameters", largest, PinnedBuffer<T>::Init::none};
+  }
+}
+
+/// produce(tile, out) for every tile; `out` goes to the device while the next one is made.
+template <class T>
+template <class Produce>
+void HostUpdate<T>::stream(ParamStore<T>& params, Produce const& produce) {
+  for (std::size_t t = 0; t < tiles_.size(); ++t) {
+    Tile const& tile = tiles_[t];
+    Lane const& up = up_[t % 2];
+    T* const out = staging_[t % 2].data();
+    up.fence(); // the tile before the last one has left this memory
+    produce(tile, out);
+    copy_up(up, params.updated(state_.parts()[tile.part].piece) + tile.begin, out, tile.count, traffic_);
+  }
+  for (Lane const& up : up_) up.fence();
+}
+
+template <class T>
+void HostUpdate<T>::publish_master(Lane const& lane, ParamStore<T>& params) {
+  lane.fence();
+  stream(params, [&](Tile const& tile, T* out) {
+    HostLane const host;
+    convert<HostExec, T, float>(host, out, state_.parts()[tile.part].master.data() + tile.begin, tile.count);
+    host.fence();
+  });
+}
+
+/// `gradient` is of the part's first element.
+template <class T>
+void HostUpdate<T>::compute(Tile const& tile, AdamWScalars const& scalars, void const* gradient, DType type,
+                            T* out) const {
+  auto const& part = state_.parts()[tile.part];
+  AdamWShard<T> const shard{
+      .count = tile.count,
+      .decay_count = std::clamp<std::int64_t>(part.decay_count - tile.begin, 0, tile.count),
+      .master = part.master.data() + tile.begin,
+      .m = part.m.data() + tile.begin,
+      .v = part.v.data() + tile.begin,
+      .gradient = static_cast<unsigned char const*>(gradient) + tile.begin * size_of(type),
+      .gradient_type = type,
+      .parameter = out,
+  };
+  HostLane const host;
+  adamw_step(host, shard, scalars);
+  host.fence();
+}
+
+template <class T>
+void HostUpdate<T>::run(AdamWScalars const& scalars, GradStore const& grads, ParamStore<T>& params) {
+  stream(params,
+         [&](Tile const& tile, T* out) { compute(tile, scalars, grads.reduced(tile.part), grads.type(), out); });
+}
+
+template <class T>
+void HostUpdate<T>::begin(AdamWScalars const& scalars) {
+  scalars_ = scalars;
+  next_ = 0;
+}
+
+template <class T>
+void HostUpdate<T>::advance(GradStore const& grads, std::int64_t tiles) {
+  std::size_t const end = std::min(tiles_.size(), next_ + static_cast<std::size_t>(tiles));
+  for (; next_ < end; ++next_) {
+    Tile const& tile = tiles_[next_];
+    compute(tile, *scalars_, grads.former(tile.part), grads.type(), late_[tile.part].data() + tile.begin);
+  }
+}
+
+template <class T>
+void HostUpdate<T>::land(Lane const& lane, GradStore const& grads, ParamStore<T>& params) {
+  advance(grads, tiles());
+  for (std::size_t p = 0; p < late_.size(); ++p) {
+    if (late_[p].size() == 0) continue;
+    copy_up(lane, params.updated(state_.parts()[p].piece), late_[p].data(), late_[p].size(), traffic_);
+  }
+  lane.fence(); // the memory of the results is free again
+  scalars_.reset();
+}
+
+template class HostUpdate<float>;
+template class HostUpdate<bf16>;
+
+} // namespace kozero
