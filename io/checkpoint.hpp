@@ -1,10 +1,12 @@
 #pragma once
 #include "comm/communicator.hpp"
+#include "layout/loss_scale_state.hpp"
 #include "layout/state_entry.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,15 +27,20 @@ struct CheckpointInfo {
   std::int64_t ranks = 1;        // that wrote it; saving puts the communicator's size here
   std::int64_t global_batch = 0; // windows an update
   std::string state_hash;
-  std::string version; // of kozero
-  bool text = false;   // tokens are bytes of text
+  std::string version;                           // of kozero
+  bool text = false;                             // tokens are bytes of text
+  std::optional<LossScaleState> loss_scale = {}; // fp16 alone
+  /// Of a delayed update, whose gradient is among the entries as kind "gradient": the factor to multiply that by.
+  std::optional<double> pending_gradient_scale = {};
 };
 
 /// Writes <run_dir>/checkpoints/step-00000100/, moves the link `latest` there, then removes all older ones but the
 /// keep - 1 newest. The folder's name counts updates applied. Returns the folder, the same absolute path on all ranks.
 ///
-/// Collective. Every rank gives its own entries: at most one a (name, kind), and over all ranks each element once. If
-/// instead all entries of all ranks are whole tensors, the ranks hold copies and each writes its part of them.
+/// Collective. Every rank gives its own entries, for all (name, kind), with an empty interval where it holds nothing.
+/// Over all ranks each element comes once. If instead every rank holds all tensors whole, these are copies and each
+/// rank writes its part of them. What a rank holds of a (name, kind) is one interval; it may be cut into several
+/// entries, in any order, empty ones among them, in memory of any space.
 /// Work that still writes to the entries must have been waited for, except kernels and copies of Kokkos.
 ///
 /// Files are complete and on disk before the folder gets its name. If a rank fails, all ranks throw the same Error,
@@ -65,8 +72,8 @@ public:
   CheckpointReader& operator=(CheckpointReader const&) = delete;
 
   CheckpointInfo const& info() const;
-  /// Fills entry.data; the checkpoint must hold all of entry.interval of a tensor of that name, kind, type and shape.
-  /// After an Error the memory means nothing.
+  /// Fills entry.data; the checkpoint must hold all of entry.interval of a tensor of that name, kind, type and shape,
+  /// however it was cut when it was saved. After an Error the memory means nothing.
   void read(StateEntry const& entry) const;
 
 private:

@@ -47,10 +47,6 @@ bool host_reaches(Space space) { return space != Space::device || host_reaches_d
 using HostBytes = Kokkos::View<unsigned char*, HostMemory, Unmanaged>;
 using DeviceBytes = Vec<unsigned char>;
 
-unsigned char* address_of(StateEntry const& entry, std::int64_t element) {
-  return static_cast<unsigned char*>(entry.data) + (element - entry.interval.begin) * size_of(entry.type);
-}
-
 unsigned char const* on_host(StateEntry const& entry, Interval part, Bytes& buffer) {
   auto* const data = address_of(entry, part.begin);
   if (host_reaches(entry.space)) return data;
@@ -87,7 +83,7 @@ void put_format(h5::Job const& job, hid_t file, char const* format) {
 }
 
 void require_format(h5::Job const& job, fs::path const& path, hid_t file, char const* format) {
-  bool const ours = KOZERO_HDF5_CALL(job, H5Aexists(file, "format")) > 0 && h5::get_text(job, file, "format") == format;
+  bool const ours = h5::has_attribute(job, file, "format") && h5::get_text(job, file, "format") == format;
   KOZERO_REQUIRE(ours, "'{}' is not a '{}' file (its format attribute says otherwise); give a checkpoint of kozero",
                  path.string(), format);
   auto const version = h5::get_integer(job, file, "format_version");
@@ -96,45 +92,79 @@ void require_format(h5::Job const& job, fs::path const& path, hid_t file, char c
                  path.string(), version, format_version);
 }
 
-void require_name(StateEntry const& entry, std::string const& name) {
+void require_name(Holding const& holding, std::string const& name) {
   bool const usable = !name.empty() && name != "." && name.find('/') == std::string::npos;
   KOZERO_REQUIRE(usable, "'{}' of state '{}/{}' cannot name a dataset (HDF5 reserves '/' and '.'); rename it", name,
-                 entry.name, entry.kind);
+                 holding.name, holding.kind);
 }
 
-void write_entry(fs::path const& path, hid_t file, Types const& types, StateEntry const& entry, Bytes& buffer) {
-  require_name(entry, entry.name);
-  require_name(entry, entry.kind);
-  std::string const tensor = entry.name + "/" + entry.kind;
-  h5::Job const job{fmt::format("cannot write dataset '{}' of '{}'", tensor, path.string()), write_advice};
-
+h5::Dataset create_dataset(h5::Job const& job, hid_t file, std::string const& name, hid_t type, std::int64_t count) {
   h5::Properties const links(KOZERO_HDF5_CALL(job, H5Pcreate(H5P_LINK_CREATE)));
   KOZERO_HDF5_CALL(job, H5Pset_create_intermediate_group(links.id(), 1));
   h5::Properties const creation(KOZERO_HDF5_CALL(job, H5Pcreate(H5P_DATASET_CREATE)));
   KOZERO_HDF5_CALL(job, H5Pset_layout(creation.id(), H5D_CONTIGUOUS));
   KOZERO_HDF5_CALL(job, H5Pset_fill_time(creation.id(), H5D_FILL_TIME_NEVER));
-  std::int64_t const count = entry.interval.size();
   auto const space = h5::simple_space(job, count);
-  h5::Dataset dataset(KOZERO_HDF5_CALL(
-      job, H5Dcreate2(file, tensor.c_str(), types[entry.type], space.id(), links.id(), creation.id(), H5P_DEFAULT)));
+  return h5::Dataset(
+      KOZERO_HDF5_CALL(job, H5Dcreate2(file, name.c_str(), type, space.id(), links.id(), creation.id(), H5P_DEFAULT)));
+}
+
+void write_holding(fs::path const& path, hid_t file, Types const& types, Holding const& holding, Bytes& buffer) {
+  require_name(holding, holding.name);
+  require_name(holding, holding.kind);
+  std::string const tensor = holding.name + "/" + holding.kind;
+  h5::Job const job{fmt::format("cannot write dataset '{}' of '{}'", tensor, path.string()), write_advice};
+  std::int64_t const count = holding.interval.size();
+  hid_t const type = types[holding.type];
+  auto dataset = create_dataset(job, file, tensor, type, count);
 
   std::int64_t const step = checksum_elements(count);
   std::vector<std::uint64_t> checksums;
-  for (std::int64_t at = 0; at < count; at += step) {
-    Interval const local{at, std::min(at + step, count)};
-    Interval const part{entry.interval.begin + local.begin, entry.interval.begin + local.end};
-    auto const* const data = on_host(entry, part, buffer);
-    auto const digest = Hash128::of(data, static_cast<std::size_t>(local.size() * size_of(entry.type)));
+  std::int64_t const begin = holding.interval.begin;
+  auto piece = holding.pieces.begin();
+  for (std::int64_t at = begin; at < holding.interval.end; at += step) {
+    Interval const checked = intersect({at, at + step}, holding.interval);
+    Hash128 hash;
+    for (std::int64_t done = at; done < checked.end;) {
+      Interval const part = intersect(piece->interval, checked);
+      auto const* const data = on_host(*piece, part, buffer);
+      hash.update(data, static_cast<std::size_t>(part.size() * size_of(holding.type)));
+      Selection const selection(job, dataset.id(), {part.begin - begin, part.end - begin});
+      KOZERO_HDF5_CALL(job,
+                       H5Dwrite(dataset.id(), type, selection.memory.id(), selection.file.id(), H5P_DEFAULT, data));
+      done = part.end;
+      if (done == piece->interval.end) ++piece;
+    }
+    auto const digest = hash.digest();
     checksums.insert(checksums.end(), {digest.high, digest.low});
-    Selection const selection(job, dataset.id(), local);
-    KOZERO_HDF5_CALL(
-        job, H5Dwrite(dataset.id(), types[entry.type], selection.memory.id(), selection.file.id(), H5P_DEFAULT, data));
   }
-  h5::put(job, dataset.id(), "begin", entry.interval.begin);
-  h5::put(job, dataset.id(), "shape", std::span(entry.shape));
+  h5::put(job, dataset.id(), "begin", begin);
+  h5::put(job, dataset.id(), "shape", std::span(holding.shape));
   h5::put(job, dataset.id(), "checksum_elements", step);
   h5::put(job, dataset.id(), h5::checksum_name, std::span<std::uint64_t const>(checksums));
   dataset.close(job);
+}
+
+// Attributes that only some runs have, and no older file.
+
+void put_scales(h5::Job const& job, hid_t file, CheckpointInfo const& info) {
+  if (auto const& state = info.loss_scale) {
+    h5::put(job, file, "loss_scale", state->scale);
+    h5::put(job, file, "loss_scale_clean_in_row", state->clean_in_row);
+    h5::put(job, file, "loss_scale_overflows", state->overflows);
+  }
+  if (info.pending_gradient_scale) h5::put(job, file, "pending_gradient_scale", *info.pending_gradient_scale);
+}
+
+void get_scales(h5::Job const& job, hid_t file, CheckpointInfo& info) {
+  if (h5::has_attribute(job, file, "loss_scale")) {
+    info.loss_scale = LossScaleState{.scale = h5::get_number(job, file, "loss_scale"),
+                                     .clean_in_row = h5::get_integer(job, file, "loss_scale_clean_in_row"),
+                                     .overflows = h5::get_integer(job, file, "loss_scale_overflows")};
+  }
+  if (h5::has_attribute(job, file, "pending_gradient_scale")) {
+    info.pending_gradient_scale = h5::get_number(job, file, "pending_gradient_scale");
+  }
 }
 
 /// Of a shape that a file claims; nothing where it cannot be one.
@@ -161,6 +191,7 @@ void write_info(fs::path const& path, CheckpointInfo const& info) {
   h5::put(job, file.id(), "global_batch", info.global_batch);
   h5::put(job, file.id(), "state_hash", info.state_hash);
   h5::put(job, file.id(), "text", std::int64_t{info.text});
+  put_scales(job, file.id(), info);
   h5::put_long_text(job, file.id(), "deck", info.deck);
   file.close(job);
 }
@@ -178,11 +209,12 @@ CheckpointInfo read_info(fs::path const& path) {
   info.global_batch = h5::get_integer(job, file.id(), "global_batch");
   info.state_hash = h5::get_text(job, file.id(), "state_hash");
   info.text = h5::get_integer(job, file.id(), "text") != 0;
+  get_scales(job, file.id(), info);
   info.deck = h5::get_long_text(reading(path, "deck"), file.id(), "deck");
   return info;
 }
 
-void write_rank_file(fs::path const& path, Stamp const& stamp, std::span<StateEntry const> entries) {
+void write_rank_file(fs::path const& path, Stamp const& stamp, std::span<Holding const> holdings) {
   auto const job = writing(path);
   auto file = h5::create_file(path, job);
   put_format(job, file.id(), rank_format);
@@ -191,8 +223,8 @@ void write_rank_file(fs::path const& path, Stamp const& stamp, std::span<StateEn
   h5::put(job, file.id(), "updates_applied", stamp.updates_applied);
   Types const types;
   Bytes buffer;
-  for (StateEntry const& entry : entries) {
-    if (!entry.interval.empty()) write_entry(path, file.id(), types, entry, buffer);
+  for (Holding const& holding : holdings) {
+    if (!holding.interval.empty()) write_holding(path, file.id(), types, holding, buffer);
   }
   file.close(job);
 }

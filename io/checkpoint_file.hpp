@@ -9,9 +9,10 @@
 //     checksum_elements  the dataset is checked in pieces of this many elements, the last one shorter
 //     xxh3_128           (high, low) of each piece
 //
-// A rank that has nothing of a tensor has no dataset of it.
+// A rank that has nothing of a tensor has no dataset of it. What is in several pieces in memory is one dataset here.
 
 #include "io/checkpoint.hpp"
+#include "io/checkpoint_holding.hpp"
 #include "io/hdf5_handle.hpp"
 
 #include <array>
@@ -30,7 +31,7 @@ struct Stamp {
 void write_info(std::filesystem::path const& path, CheckpointInfo const& info);
 CheckpointInfo read_info(std::filesystem::path const& path);
 
-void write_rank_file(std::filesystem::path const& path, Stamp const& stamp, std::span<StateEntry const> entries);
+void write_rank_file(std::filesystem::path const& path, Stamp const& stamp, std::span<Holding const> holdings);
 
 /// The HDF5 types of our element types.
 class Types {

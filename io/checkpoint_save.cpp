@@ -29,23 +29,14 @@ void together(Communicator& comm, std::int64_t step, Task&& task) {
       fmt::format("the checkpoint of update {} is not saved: rank {}: {}", step, first - failures.begin(), *first));
 }
 
-bool is_whole(StateEntry const& entry) {
-  std::int64_t count = 1;
-  for (std::int64_t const extent : entry.shape) count *= extent;
-  return entry.interval == Interval{0, count};
-}
-
-/// Where all ranks hold copies of everything, this rank's part of it; else what it holds.
-std::vector<StateEntry> entries_to_write(std::span<StateEntry const> entries, Communicator& comm) {
-  std::vector<StateEntry> own(entries.begin(), entries.end());
-  std::int64_t sharded = std::all_of(own.begin(), own.end(), is_whole) ? 0 : 1;
+/// Where all ranks hold copies of everything, leaves each rank a part of it to write.
+void share_copies(std::vector<checkpoint::Holding>& holdings, Communicator& comm) {
+  std::int64_t sharded = std::ranges::all_of(holdings, &checkpoint::Holding::is_whole) ? 0 : 1;
   comm.sum(std::span(&sharded, 1));
-  if (sharded > 0) return own;
-  for (StateEntry& entry : own) {
-    entry.interval = Partition(entry.interval.size(), comm.size()).shard(comm.rank());
-    if (entry.data) entry.data = static_cast<unsigned char*>(entry.data) + entry.interval.begin * size_of(entry.type);
+  if (sharded > 0) return;
+  for (auto& holding : holdings) {
+    holding.reduce_to(Partition(holding.interval.size(), comm.size()).shard(comm.rank()));
   }
-  return own;
 }
 
 } // namespace
@@ -64,7 +55,9 @@ fs::path save_checkpoint(fs::path const& run_dir, CheckpointInfo const& info, st
   });
   comm.broadcast(checkpoints, 0);
   checkpoint::NewFolder folder(checkpoints, step);
-  auto const own = entries_to_write(entries, comm);
+  std::vector<checkpoint::Holding> own;
+  together(comm, step, [&] { own = checkpoint::join(entries); });
+  share_copies(own, comm);
   try {
     together(comm, step, [&] {
       if (leads) folder.start();

@@ -81,6 +81,13 @@ Attribute create_attribute(Job const& job, hid_t object, char const* name, hid_t
 }
 
 template <class T>
+void put_scalar(Job const& job, hid_t object, char const* name, hid_t file_type, hid_t type, T value) {
+  Dataspace const scalar(KOZERO_HDF5_CALL(job, H5Screate(H5S_SCALAR)));
+  auto const attribute = create_attribute(job, object, name, file_type, scalar);
+  KOZERO_HDF5_CALL(job, H5Awrite(attribute.id(), type, &value));
+}
+
+template <class T>
 void put_array(Job const& job, hid_t object, char const* name, hid_t type, std::span<T const> values) {
   auto const attribute =
       create_attribute(job, object, name, type, simple_space(job, static_cast<std::int64_t>(values.size())));
@@ -94,6 +101,12 @@ std::vector<T> get_array(Job const& job, hid_t object, char const* name, hid_t t
   std::vector<T> values(static_cast<std::size_t>(KOZERO_HDF5_CALL(job, H5Sget_simple_extent_npoints(space.id()))));
   if (!values.empty()) KOZERO_HDF5_CALL(job, H5Aread(attribute.id(), type, values.data()));
   return values;
+}
+
+template <class T>
+T only_one(Job const& job, char const* name, std::vector<T> const& values) {
+  KOZERO_REQUIRE(values.size() == 1, "{} (attribute '{}' is not one number); {}", job.problem, name, job.advice);
+  return values.front();
 }
 
 } // namespace
@@ -116,9 +129,11 @@ Dataspace simple_space(Job const& job, std::int64_t count) {
 }
 
 void put(Job const& job, hid_t object, char const* name, std::int64_t value) {
-  Dataspace const scalar(KOZERO_HDF5_CALL(job, H5Screate(H5S_SCALAR)));
-  auto const attribute = create_attribute(job, object, name, H5T_STD_I64LE, scalar);
-  KOZERO_HDF5_CALL(job, H5Awrite(attribute.id(), H5T_NATIVE_INT64, &value));
+  put_scalar(job, object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, value);
+}
+
+void put(Job const& job, hid_t object, char const* name, double value) {
+  put_scalar(job, object, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, value);
 }
 
 void put(Job const& job, hid_t object, char const* name, std::span<std::int64_t const> values) {
@@ -136,10 +151,16 @@ void put(Job const& job, hid_t object, char const* name, std::string const& text
   KOZERO_HDF5_CALL(job, H5Awrite(attribute.id(), type.id(), text.c_str()));
 }
 
+bool has_attribute(Job const& job, hid_t object, char const* name) {
+  return KOZERO_HDF5_CALL(job, H5Aexists(object, name)) > 0;
+}
+
 std::int64_t get_integer(Job const& job, hid_t object, char const* name) {
-  auto const values = get_integers(job, object, name);
-  KOZERO_REQUIRE(values.size() == 1, "{} (attribute '{}' is not one number); {}", job.problem, name, job.advice);
-  return values.front();
+  return only_one(job, name, get_integers(job, object, name));
+}
+
+double get_number(Job const& job, hid_t object, char const* name) {
+  return only_one(job, name, get_array<double>(job, object, name, H5T_NATIVE_DOUBLE));
 }
 
 std::vector<std::int64_t> get_integers(Job const& job, hid_t object, char const* name) {

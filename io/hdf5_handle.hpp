@@ -74,10 +74,13 @@ inline constexpr char const* checksum_name = "xxh3_128";
 Dataspace simple_space(Job const& job, std::int64_t count);
 
 void put(Job const& job, hid_t object, char const* name, std::int64_t value);
+void put(Job const& job, hid_t object, char const* name, double value);
 void put(Job const& job, hid_t object, char const* name, std::span<std::int64_t const> values);
 void put(Job const& job, hid_t object, char const* name, std::span<std::uint64_t const> values);
 void put(Job const& job, hid_t object, char const* name, std::string const& text);
+bool has_attribute(Job const& job, hid_t object, char const* name);
 std::int64_t get_integer(Job const& job, hid_t object, char const* name);
+double get_number(Job const& job, hid_t object, char const* name);
 std::vector<std::int64_t> get_integers(Job const& job, hid_t object, char const* name);
 std::vector<std::uint64_t> get_words(Job const& job, hid_t object, char const* name);
 std::string get_text(Job const& job, hid_t object, char const* name);

@@ -94,7 +94,7 @@ MetricsFile::~MetricsFile() {
 }
 
 void MetricsFile::update(UpdateRecord const& record) {
-  write(line({{"batch", record.batch},
+  Json object{{"batch", record.batch},
               {"updates_applied", record.updates_applied},
               {"updates_skipped", record.updates_skipped},
               {"loss", number(record.loss)},
@@ -102,7 +102,10 @@ void MetricsFile::update(UpdateRecord const& record) {
               {"clip", number(record.clip)},
               {"lr", number(record.lr)},
               {"tokens_per_s", number(record.tokens_per_s)},
-              {"seconds", number(record.seconds)}}));
+              {"seconds", number(record.seconds)}};
+  if (record.loss_scale) object["loss_scale"] = number(*record.loss_scale);
+  if (record.pending) object["pending"] = true;
+  write(line(object));
 }
 
 void MetricsFile::evaluation(EvaluationRecord const& record) {

@@ -15,7 +15,9 @@ struct UpdateRecord {
   double clip = 1; // the factor that clipping applied
   double lr = 0;
   double tokens_per_s = 0;
-  double seconds = 0; // of this batch
+  double seconds = 0;                    // of this batch
+  std::optional<double> loss_scale = {}; // of this batch's backward pass; no key when there was none
+  bool pending = false;                  // the update is applied while the next batch is computed; no key when not
 };
 
 struct EvaluationRecord {

@@ -60,7 +60,8 @@ bool same_info(CheckpointInfo const& a, CheckpointInfo const& b) {
   return a.counters.batches_seen == b.counters.batches_seen &&
          a.counters.updates_applied == b.counters.updates_applied &&
          a.counters.updates_skipped == b.counters.updates_skipped && a.deck == b.deck && a.ranks == b.ranks &&
-         a.global_batch == b.global_batch && a.state_hash == b.state_hash && a.version == b.version;
+         a.global_batch == b.global_batch && a.state_hash == b.state_hash && a.version == b.version &&
+         a.text == b.text && a.loss_scale == b.loss_scale && a.pending_gradient_scale == b.pending_gradient_scale;
 }
 
 } // namespace
@@ -144,7 +145,20 @@ TEST_CASE("tensors of another model are refused by name") {
   CHECK(contains(read_message(saved.folder, {"wte", {600}}, {0, 2}),
                  {"'wte/master'", saved.rank_file().string(), "[20, 30]", "[600]"}));
   CHECK(contains(read_message(saved.folder, {"wte", {20, 30}, DType::bf16}, {0, 2}),
-                 {"'wte/master'", saved.rank_file().string(), "is f32", "wants bf16"}));
+                 {"'wte/master'", saved.rank_file().string(), "is f32", "wants bf16); resume"}));
+}
+
+TEST_CASE("a pending gradient of another type is refused with the keys that decide its type") {
+  SampleState state;
+  state.add({"w", {4}, DType::bf16}, "gradient", {0, 4});
+  Saved saved(std::move(state));
+  CHECK(read_message(saved) == "");
+  SampleState other;
+  other.add({"w", {4}}, "gradient", {0, 4});
+  auto const message = message_of<Error>([&] { read_all(saved.folder, other); });
+  INFO(message);
+  CHECK(contains(message,
+                 {"'w/gradient'", "is bf16", "wants f32", "precision.gradients or precision.compute is not as"}));
 }
 
 TEST_CASE("elements that no file holds are named") {
@@ -175,16 +189,26 @@ TEST_CASE("a file that is lost, foreign or of another checkpoint is refused by n
   }
 }
 
-TEST_CASE("two entries of one name are refused when they are saved") {
-  SampleState state;
-  state.add({"w", {4}}, {0, 2});
-  state.add({"w", {4}}, {2, 4});
+TEST_CASE("entries of one name that are no interval of one tensor are refused when they are saved") {
   TemporaryFolder const run;
-  SelfComm comm;
-  auto const message =
-      message_of<Error>([&] { save_checkpoint(run.path(), sample_info(1), state.entries(), 1, comm); });
-  CHECK(contains(message, {"'w/master'", "already exists"}));
-  CHECK(fs::is_empty(fs::path(run.path()) / "checkpoints"));
+  auto const save_message = [&](SampleTensor const& first, Interval a, SampleTensor const& second, Interval b) {
+    SampleState state;
+    state.add(first, a);
+    state.add(second, b);
+    SelfComm comm;
+    auto const message =
+        message_of<Error>([&] { save_checkpoint(run.path(), sample_info(1), state.entries(), 1, comm); });
+    CHECK(fs::is_empty(run.path()));
+    return message;
+  };
+  SampleTensor const w{"w", {9}};
+  CHECK(contains(save_message(w, {2, 5}, w, {4, 9}),
+                 {"update 1 is not saved: rank 0", "elements 4 to 5 of 'w/master' twice"}));
+  CHECK(contains(save_message(w, {0, 9}, w, {4, 6}), {"elements 4 to 6 of 'w/master' twice"}));
+  CHECK(contains(save_message(w, {0, 9}, w, {0, 9}), {"elements 0 to 9 of 'w/master' twice"}));
+  CHECK(contains(save_message(w, {6, 9}, w, {0, 5}), {"'w/master' on both sides of 5 to 6"}));
+  CHECK(contains(save_message(w, {0, 5}, {"w", {3, 3}}, {5, 9}), {"'w/master' differ in shape or type"}));
+  CHECK(contains(save_message(w, {0, 5}, {"w", {9}, DType::bf16}, {5, 9}), {"'w/master' differ in shape or type"}));
 }
 
 TEST_CASE("a path means the checkpoint that the user sees in it") {

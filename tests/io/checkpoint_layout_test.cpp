@@ -59,3 +59,36 @@ TEST_CASE("a rank's file is plain HDF5 with the layout that is documented") {
   CHECK(file.numbers("/h.0.b/half") == std::vector<double>(halves.begin(), halves.end()));
   CHECK(H5Lexists(file.id, "/h.0.b/m", H5P_DEFAULT) == 0);
 }
+
+TEST_CASE("what is in several pieces in memory is one dataset in a file") {
+  std::vector<float> on_device{1, 2, 3}, on_host{4, 5};
+  std::vector<StateEntry> const entries{
+      {"h.0.w", "m", {3, 5}, {7, 9}, DType::f32, on_host.data(), Space::host},
+      {"h.0.w", "m", {3, 5}, {9, 9}, DType::f32, nullptr, Space::pinned},
+      {"h.0.w", "m", {3, 5}, {4, 7}, DType::f32, on_device.data(), Space::device},
+  };
+  TemporaryFolder const run;
+  SelfComm comm;
+  RawFile const file(save_checkpoint(run.path(), {}, entries, 1, comm) / "rank-00000.h5");
+  CHECK(file.numbers("/h.0.w/m") == std::vector<double>{1, 2, 3, 4, 5});
+  CHECK(file.attribute("/h.0.w/m", "begin", 1) == std::vector<long long>{4});
+  CHECK(file.attribute("/h.0.w/m", "shape", 2) == std::vector<long long>{3, 5});
+}
+
+TEST_CASE("attributes of fp16 and of delayed updates are there in runs that have them alone") {
+  TemporaryFolder const run;
+  SelfComm comm;
+  char const* const names[] = {"loss_scale", "loss_scale_clean_in_row", "loss_scale_overflows",
+                               "pending_gradient_scale"};
+  CheckpointInfo info;
+  {
+    RawFile const file(save_checkpoint(run.path(), info, {}, 1, comm) / "checkpoint.h5");
+    for (char const* name : names) CHECK(H5Aexists(file.id, name) == 0);
+  }
+  info.loss_scale = {.scale = 4096, .clean_in_row = 21, .overflows = 3};
+  info.pending_gradient_scale = 3;
+  RawFile const file(save_checkpoint(run.path(), info, {}, 1, comm) / "checkpoint.h5");
+  std::vector<long long> found;
+  for (char const* name : names) found.push_back(file.attribute("/", name, 1).front());
+  CHECK(found == std::vector<long long>{4096, 21, 3, 3});
+}

@@ -73,14 +73,30 @@ public:
   static SampleState whole(std::vector<SampleTensor> const& tensors) { return part(tensors, 0, 1); }
 
   void add(SampleTensor const& tensor, Interval interval) {
-    for (char const* kind : {"master", "m"}) {
-      if (interval.empty()) interval = {0, 0};
-      std::int64_t const width = size_of(tensor.type);
-      memory_.push_back(sample_bytes(tensor.name, kind, interval.begin * width, interval.end * width));
-      void* const data = interval.empty() ? nullptr : memory_.back().data();
-      Space const space = entries_.size() % 2 == 0 ? Space::device : Space::host;
-      entries_.push_back({tensor.name, kind, tensor.shape, interval, tensor.type, data, space});
+    for (char const* kind : {"master", "m"}) add(tensor, kind, interval);
+  }
+  void add(SampleTensor const& tensor, std::string const& kind, Interval interval) {
+    constexpr Space spaces[] = {Space::device, Space::host, Space::pinned};
+    std::int64_t const width = size_of(tensor.type);
+    memory_.push_back(sample_bytes(tensor.name, kind, interval.begin * width, interval.end * width));
+    void* const data = interval.empty() ? nullptr : memory_.back().data();
+    entries_.push_back({tensor.name, kind, tensor.shape, interval, tensor.type, data, spaces[entries_.size() % 3]});
+  }
+
+  /// The same elements, those of each entry in memory of three entries and an empty one, in no order.
+  SampleState in_pieces() const {
+    SampleState pieces;
+    for (StateEntry const& entry : entries_) {
+      SampleTensor const tensor{entry.name, entry.shape, entry.type};
+      Interval const all = entry.interval;
+      std::int64_t const first = all.begin + all.size() / 3;
+      std::int64_t const second = all.begin + all.size() / 2;
+      for (Interval const piece :
+           {Interval{second, all.end}, Interval{all.begin, first}, Interval{first, first}, Interval{first, second}}) {
+        pieces.add(tensor, entry.kind, piece);
+      }
     }
+    return pieces;
   }
 
   std::vector<StateEntry>& entries() { return entries_; }
@@ -112,6 +128,8 @@ inline CheckpointInfo sample_info(std::int64_t updates) {
   info.global_batch = 32;
   info.state_hash = "99aa06d3014798d86001c324468d497f";
   info.version = "0.1.0";
+  info.loss_scale = {.scale = 32768, .clean_in_row = 17, .overflows = 1};
+  info.pending_gradient_scale = 1.0 / 3;
   return info;
 }
 

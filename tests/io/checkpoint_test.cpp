@@ -101,6 +101,45 @@ TEST_CASE("each rank reads back the bits that it wrote") {
   }
 }
 
+TEST_CASE("what a rank holds may be in several pieces, when it is saved and when it is read") {
+  World world;
+  for (auto const& tensors : {odd_tensors(), tiny_tensors()}) {
+    auto state = world.own(tensors);
+    auto pieces = state.in_pieces();
+    fs::path const of_pieces = world.save(pieces, 1);
+    read_all(of_pieces, state, {world.rank(), world.ranks()});
+    CHECK(state.first_wrong() == "");
+    read_all(of_pieces, pieces, {world.rank(), world.ranks()});
+    CHECK(pieces.first_wrong() == "");
+    auto whole = SampleState::whole(tensors);
+    read_all(of_pieces, whole);
+    CHECK(whole.first_wrong() == "");
+
+    fs::path const of_one = world.save(state, 2);
+    read_all(of_one, pieces, {world.rank(), world.ranks()});
+    CHECK(pieces.first_wrong() == "");
+    world.comm().barrier();
+  }
+}
+
+TEST_CASE("checksums go across the pieces in memory") {
+  World world;
+  std::int64_t const cuts[] = {0, 1, 1'048'576, 1'048'577, 2'000'000, 2'000'001, 3'500'001}; // a checksum is of 2^20
+  std::int64_t const size = cuts[6];
+  std::int64_t const begin = size * world.rank();
+  SampleTensor const tensor{"long", {size * world.ranks()}, DType::u8};
+  SampleState pieces;
+  for (std::size_t i = 6; i-- > 0;) pieces.add(tensor, "m", {begin + cuts[i], begin + cuts[i + 1]});
+  fs::path const folder = world.save(pieces, 1);
+  SampleState whole;
+  whole.add(tensor, "m", {begin, begin + size});
+  read_all(folder, whole);
+  CHECK(whole.first_wrong() == "");
+  read_all(folder, pieces);
+  CHECK(pieces.first_wrong() == "");
+  world.comm().barrier();
+}
+
 TEST_CASE("one process alone reads every tensor whole, and any interval of it") {
   World world;
   auto state = world.own(odd_tensors());
@@ -139,16 +178,19 @@ TEST_CASE("tensors longer than one checksum are read whole and across its border
 TEST_CASE("what all ranks hold copies of is written once") {
   World world;
   std::vector<SampleTensor> const tensors{{"w", {1000, 100}}, {"nothing", {0}}};
-  auto state = SampleState::whole(tensors);
-  fs::path const folder = world.save(state, 1);
-  read_all(folder, state);
-  CHECK(state.first_wrong() == "");
-  std::uintmax_t bytes = 0;
-  for (auto const& item : fs::directory_iterator(folder)) bytes += item.file_size();
-  std::uintmax_t const copy = 2 * 1000 * 100 * 4;
-  CHECK(bytes > copy);
-  CHECK(bytes < copy + 20'000 * (1 + static_cast<std::uintmax_t>(world.ranks())));
-  world.comm().barrier();
+  auto whole = SampleState::whole(tensors);
+  auto in_pieces = whole.in_pieces();
+  for (SampleState* state : {&whole, &in_pieces}) {
+    fs::path const folder = world.save(*state, 1);
+    read_all(folder, *state);
+    CHECK(state->first_wrong() == "");
+    std::uintmax_t bytes = 0;
+    for (auto const& item : fs::directory_iterator(folder)) bytes += item.file_size();
+    std::uintmax_t const copy = 2 * 1000 * 100 * 4;
+    CHECK(bytes > copy);
+    CHECK(bytes < copy + 20'000 * (1 + static_cast<std::uintmax_t>(world.ranks())));
+    world.comm().barrier();
+  }
 }
 
 TEST_CASE("a checkpoint says where the run stood") {
@@ -167,6 +209,37 @@ TEST_CASE("a checkpoint says where the run stood") {
   CHECK(reader.info().global_batch == 32);
   CHECK(reader.info().state_hash == "");
   CHECK(reader.info().version == "0.1.0");
+  CHECK(reader.info().loss_scale == LossScaleState{32768, 17, 1});
+  CHECK(reader.info().pending_gradient_scale == 1.0 / 3);
+  world.comm().barrier();
+}
+
+TEST_CASE("a loss scale and a pending gradient each are in a checkpoint or not") {
+  World world;
+  SampleState state;
+  for (bool const scaled : {false, true}) {
+    for (bool const pending : {false, true}) {
+      auto info = sample_info(7);
+      if (!scaled) info.loss_scale.reset();
+      if (!pending) info.pending_gradient_scale.reset();
+      CheckpointReader const reader(save_checkpoint(world.run(), info, state.entries(), 1, world.comm()));
+      CHECK(reader.info().loss_scale == info.loss_scale);
+      CHECK(reader.info().pending_gradient_scale == info.pending_gradient_scale);
+      world.comm().barrier();
+    }
+  }
+}
+
+TEST_CASE("the save fails on all ranks when one of them holds a tensor with a gap") {
+  World world;
+  auto state = world.own(tiny_tensors());
+  if (world.rank() == world.ranks() - 1) {
+    state.add({"gap", {9}}, {0, 2});
+    state.add({"gap", {9}}, {3, 4});
+  }
+  auto const message = message_of<Error>([&] { world.save(state, 2); });
+  INFO(message);
+  CHECK(contains(message, {"rank " + std::to_string(world.ranks() - 1) + ": ", "'gap/master'", "2 to 3"}));
   world.comm().barrier();
 }
 

@@ -72,6 +72,14 @@ TEST_CASE("a line is one object with the keys in their order") {
   }
   {
     MetricsFile metrics = MetricsFile::create(folder.file("m.jsonl"));
+    metrics.update({.batch = 1, .loss_scale = 65536, .pending = true});
+    CHECK(folder.read("m.jsonl") ==
+          R"({"batch":1,"updates_applied":0,"updates_skipped":0,"loss":0.0,"norm":0.0,"clip":1.0,"lr":0.0,)"
+          R"("tokens_per_s":0.0,"seconds":0.0,"loss_scale":65536.0,"pending":true})"
+          "\n");
+  }
+  {
+    MetricsFile metrics = MetricsFile::create(folder.file("m.jsonl"));
     metrics.evaluation({.batch = 3, .updates_applied = 2, .val_loss = 2.5});
     metrics.end({.updates_applied = 2,
                  .updates_skipped = 1,
