@@ -29,7 +29,9 @@ Trainer<T>::Trainer(RunInput const& input, Communicator& comm, Ledger& ledger)
               model_layout(config_.model), model_uses(config_.model), comm, ledger),
       feed_(input_.corpus, config_.run.seed, input_.batch, config_.model.context, comm.rank(), config_.model.vocabulary,
             ledger),
-      progress_(comm.rank() == 0) {}
+      progress_(comm.rank() == 0) {
+  if (config_.precision.compute == ComputeType::fp16) loss_scale_.emplace(config_.precision.loss_scale);
+}
 
 /// State from the seed or a checkpoint, and the run's files.
 template <class T>
@@ -53,6 +55,10 @@ template <class T>
 void Trainer<T>::restore(std::filesystem::path const& checkpoint) {
   CheckpointInfo const info = on_all_ranks(comm_, [&] {
     CheckpointReader const reader(checkpoint, {comm_.rank(), comm_.size()});
+    if (auto const scale = reader.info().pending_gradient_scale) {
+      std::int64_t const t = reader.info().counters.updates_applied + 1;
+      engine_.expect_pending({AdamWScalars(config_.optimizer, rate_of(t), t, *scale), *scale});
+    }
     for (auto const& entry : engine_.state()) reader.read(entry);
     return reader.info();
   });
@@ -64,6 +70,11 @@ void Trainer<T>::restore(std::filesystem::path const& checkpoint) {
                                   checkpoint.string(), hash, info.state_hash));
   }
   counters_ = info.counters;
+  if (loss_scale_ && info.loss_scale) loss_scale_->restore(*info.loss_scale);
+  if (engine_.pending() && !config_.offload.delays()) { // the run before did, this one does not
+    counters_.updates_applied += engine_.drain(lane_);
+    return;
+  }
   std::error_code not_there;
   if (std::filesystem::equivalent(checkpoint, input_.folder / "checkpoints" / "latest", not_there)) {
     saved_at_ = counters_.batches_seen;
@@ -92,6 +103,11 @@ RunEnd Trainer<T>::run() {
 template <class T>
 std::int64_t Trainer<T>::next_update() const {
   return counters_.updates_applied + (engine_.pending() ? 1 : 0) + 1;
+}
+
+template <class T>
+double Trainer<T>::rate_of(std::int64_t update) const {
+  return learning_rate(config_.optimizer, config_.schedule, config_.run.updates, update - 1);
 }
 
 /// Whether something that happens every so many updates is due after this batch.
@@ -125,10 +141,12 @@ bool Trainer<T>::one_batch() {
   std::int64_t valid = feed_.load_training(counters_.batches_seen);
   if (stop_agreed(valid)) return false;
   std::int64_t const t = next_update();
-  double const lr = learning_rate(config_.optimizer, config_.schedule, config_.run.updates, t - 1);
-  auto const step = train_step(lane_, model_, engine_, feed_,
-                               {.valid = valid, .optimizer = config_.optimizer, .lr = lr, .t = t, .loss_scale = 1},
-                               comm_, [this] { return stop_agreed(); });
+  StepInput const input{.valid = valid,
+                        .optimizer = config_.optimizer,
+                        .lr = rate_of(t),
+                        .t = t,
+                        .loss_scale = loss_scale_ ? loss_scale_->value() : 1.0};
+  auto const step = train_step(lane_, model_, engine_, feed_, input, comm_, [this] { return stop_agreed(); });
   if (!step) return false;
   ++batches_here_;
   ++counters_.batches_seen;
@@ -137,13 +155,34 @@ bool Trainer<T>::one_batch() {
   counters_.updates_skipped += step->update.skipped ? 1 : 0;
   skips_in_row_ = step->update.skipped ? skips_in_row_ + 1 : 0;
   loss_ = step->loss;
-  record(*step, lr, seconds_since(start));
-  if (skips_in_row_ >= config_.optimizer.max_skips) give_up_after_skips(step->update.bad_tensor);
+  record(*step, input, seconds_since(start));
+  if (loss_scale_) {
+    adapt_loss_scale(step->update);
+  } else if (skips_in_row_ >= config_.optimizer.max_skips) {
+    give_up_after_skips(step->update.bad_tensor);
+  }
   return true;
 }
 
+/// After a batch in fp16. Overflows are its business, so `max_skips` is not asked.
 template <class T>
-void Trainer<T>::record(StepReport const& step, double lr, double seconds) {
+void Trainer<T>::adapt_loss_scale(UpdateReport const& update) {
+  double const before = loss_scale_->value();
+  LossScale::Verdict const verdict = update.skipped ? loss_scale_->overflow() : loss_scale_->clean();
+  if (verdict == LossScale::Verdict::exhausted) {
+    throw SharedError(fmt::format("the gradient overflows fp16 at the smallest loss scale, {} (first in {}, batch {}); "
+                                  "lower optimizer.lr or use precision.compute: bf16, then resume from the last "
+                                  "checkpoint",
+                                  before, update.bad_tensor, counters_.batches_seen));
+  }
+  if (verdict == LossScale::Verdict::halved) {
+    progress_.clear();
+    log::info("loss scale {} -> {}", before, loss_scale_->value());
+  }
+}
+
+template <class T>
+void Trainer<T>::record(StepReport const& step, StepInput const& input, double seconds) {
   if (comm_.rank() != 0) return;
   double const tokens = static_cast<double>(input_.batch.global() * config_.model.context);
   metrics_->update({.batch = counters_.batches_seen,
@@ -152,9 +191,11 @@ void Trainer<T>::record(StepReport const& step, double lr, double seconds) {
                     .loss = step.loss,
                     .norm = step.update.norm,
                     .clip = step.update.clip,
-                    .lr = lr,
+                    .lr = input.lr,
                     .tokens_per_s = tokens / seconds,
-                    .seconds = seconds});
+                    .seconds = seconds,
+                    .loss_scale = loss_scale_ ? std::optional(input.loss_scale) : std::nullopt,
+                    .pending = engine_.pending() && !step.update.skipped});
   if (step.update.skipped) {
     progress_.clear();
     log::warn("batch {}: update skipped (gradient norm is {}; the first bad tensor is {}); parameters and moments are "
@@ -165,7 +206,7 @@ void Trainer<T>::record(StepReport const& step, double lr, double seconds) {
   progress_.show({.update = counters_.updates_applied,
                   .updates = config_.run.updates,
                   .loss = step.loss,
-                  .lr = lr,
+                  .lr = input.lr,
                   .norm = step.update.norm,
                   .tokens_per_s = tokens / seconds,
                   .seconds_left = mean_seconds * static_cast<double>(config_.run.updates - counters_.updates_applied)});
@@ -220,7 +261,10 @@ void Trainer<T>::save() {
                             .global_batch = input_.batch.global(),
                             .state_hash = hash,
                             .version = version(),
-                            .text = input_.corpus.train.file->is_text()};
+                            .text = input_.corpus.train.file->is_text(),
+                            .loss_scale = loss_scale_ ? std::optional(loss_scale_->state()) : std::nullopt,
+                            .pending_gradient_scale =
+                                engine_.pending() ? std::optional(engine_.pending()->gradient_scale) : std::nullopt};
   auto const state = engine_.state();
   auto const path = save_checkpoint(input_.folder, info, state, config_.checkpoint.keep, comm_);
   saved_at_ = counters_.batches_seen;

@@ -6,6 +6,7 @@
 #include "io/corpus.hpp"
 #include "io/metrics.hpp"
 #include "model/model.hpp"
+#include "optim/loss_scale.hpp"
 #include "train/batch_feed.hpp"
 #include "train/progress.hpp"
 #include "train/step.hpp"
@@ -50,7 +51,8 @@ private:
   void restore(std::filesystem::path const& checkpoint);
   MetricsFile open_metrics(std::string const& path) const;
   bool one_batch();
-  void record(StepReport const& step, double lr, double seconds);
+  void record(StepReport const& step, StepInput const& input, double seconds);
+  void adapt_loss_scale(UpdateReport const& update);
   void give_up_after_skips(std::string const& tensor) const;
   bool stop_agreed(std::int64_t& valid);
   bool stop_agreed();
@@ -60,6 +62,7 @@ private:
   RunEnd finish(RunEnd end);
   bool due(std::int64_t every) const;
   std::int64_t next_update() const;
+  double rate_of(std::int64_t update) const;
 
   StopRequest stop_; // first: signals and the time limit count from the start
   RunInput input_;
@@ -72,11 +75,12 @@ private:
   BatchFeed feed_;
   std::optional<std::string> stop_reason_; // once the ranks have agreed to stop
   Counters counters_;
-  std::optional<MetricsFile> metrics_; // rank 0's
+  std::optional<LossScale> loss_scale_; // fp16 alone
+  std::optional<MetricsFile> metrics_;  // rank 0's
   Progress progress_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::int64_t batches_here_ = 0; // since this process started
-  std::int64_t applied_now_ = 0; // updates that the last batch applied
+  std::int64_t applied_now_ = 0;  // updates that the last batch applied
   std::int64_t skips_in_row_ = 0;
   std::int64_t evaluated_at_ = -1; // batches_seen of the last evaluation
   std::int64_t saved_at_ = -1;     // and of the newest checkpoint in the run's folder

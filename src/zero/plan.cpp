@@ -20,7 +20,7 @@ Plan::Plan(Sharding const& sharding, int rank, int ranks)
                  "sharded); use stage 1, 2 or 3",
                  stage);
   host_ratio_ = sharding.offload.ratio;
-  delayed_from_ = sharding.offload.delayed_update.start;
+  if (sharding.offload.delays()) delayed_from_ = sharding.offload.delayed_update.start;
 }
 
 Interval Plan::updated(Partition const& partition) const {
