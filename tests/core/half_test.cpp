@@ -28,12 +28,12 @@ double worth(std::uint32_t bits) {
 // How many of the floats with bits first … last do not round to the fp16 with these bits.
 std::int64_t count_wrong(std::uint32_t first, std::uint32_t last, std::uint16_t expected) {
 #ifdef KOZERO_SANITIZED
-  std::int64_t const step = 127; // an instrumented build takes some of them
+  constexpr std::int64_t step = 127; // an instrumented build takes some of them
 #else
-  std::int64_t const step = 1;
+  constexpr std::int64_t step = 1;
 #endif
   std::int64_t wrong = fp16(float_of(last)).bits() != expected;
-  kozero::host_simd([&wrong, first, last, expected, step] {
+  kozero::host_simd([&wrong, first, last, expected] {
     std::int32_t count = 0;
     std::int64_t const n = std::int64_t{last} - first;
     for (std::int64_t i = 0; i < n; i += step) {
