@@ -229,19 +229,33 @@ void write_rank_file(fs::path const& path, Stamp const& stamp, std::span<Holding
   file.close(job);
 }
 
-// bfloat16 is the upper half of an IEEE single: sign 15, exponent 7 to 14 with the same bias, fraction 0 to 6.
+namespace {
+
+// A floating-point type of 16 bits as IEEE 754 would have it: sign, exponent, fraction from the top.
+h5::Datatype make_half(h5::Job const& job, std::size_t exponent_bits) {
+  std::size_t const fraction_bits = 15 - exponent_bits;
+  std::size_t const bias = (std::size_t{1} << (exponent_bits - 1)) - 1;
+  h5::Datatype type(KOZERO_HDF5_CALL(job, H5Tcopy(H5T_IEEE_F32LE)));
+  KOZERO_HDF5_CALL(job, H5Tset_fields(type.id(), 15, fraction_bits, exponent_bits, 0, fraction_bits));
+  KOZERO_HDF5_CALL(job, H5Tset_ebias(type.id(), bias));
+  KOZERO_HDF5_CALL(job, H5Tset_size(type.id(), 2));
+  return type;
+}
+
+} // namespace
+
 Types::Types() {
   h5::prepare_library();
-  h5::Job const job{"cannot describe bfloat16", "use another version of HDF5"};
-  bf16_ = h5::Datatype(KOZERO_HDF5_CALL(job, H5Tcopy(H5T_IEEE_F32LE)));
-  KOZERO_HDF5_CALL(job, H5Tset_fields(bf16_.id(), 15, 7, 8, 0, 7));
-  KOZERO_HDF5_CALL(job, H5Tset_size(bf16_.id(), 2));
+  h5::Job const job{"cannot describe floats of 16 bits", "use another version of HDF5"};
+  bf16_ = make_half(job, 8);
+  f16_ = make_half(job, 5);
 }
 
 hid_t Types::operator[](DType type) const {
   switch (type) {
   case DType::f32: return H5T_IEEE_F32LE;
   case DType::bf16: return bf16_.id();
+  case DType::f16: return f16_.id();
   case DType::f64: return H5T_IEEE_F64LE;
   case DType::i64: return H5T_STD_I64LE;
   case DType::i32: return H5T_STD_I32LE;
@@ -251,7 +265,7 @@ hid_t Types::operator[](DType type) const {
 }
 
 std::optional<DType> Types::find(hid_t type) const {
-  for (DType const candidate : {DType::f32, DType::bf16, DType::f64, DType::i64, DType::i32, DType::u8}) {
+  for (DType const candidate : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i64, DType::i32, DType::u8}) {
     if (H5Tequal((*this)[candidate], type) > 0) return candidate;
   }
   return {};

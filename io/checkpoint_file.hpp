@@ -42,6 +42,7 @@ public:
 
 private:
   h5::Datatype bf16_;
+  h5::Datatype f16_;
 };
 
 /// A dataset of a rank file.

@@ -183,5 +183,7 @@ template void attention_backward(Lane const&, AttentionShape const&, Mat<float>,
                                  ConstMat<float>, Vec<float const>, ConstMat<float>);
 template void attention_backward(Lane const&, AttentionShape const&, Mat<bf16>, Vec<float>, ConstMat<bf16>,
                                  ConstMat<bf16>, Vec<float const>, ConstMat<bf16>);
+template void attention_backward(Lane const&, AttentionShape const&, Mat<fp16>, Vec<float>, ConstMat<fp16>,
+                                 ConstMat<fp16>, Vec<float const>, ConstMat<fp16>);
 
 } // namespace kozero

@@ -110,5 +110,6 @@ void attention_forward(Lane const& lane, AttentionShape const& shape, Mat<T> out
 
 template void attention_forward(Lane const&, AttentionShape const&, Mat<float>, Vec<float>, ConstMat<float>);
 template void attention_forward(Lane const&, AttentionShape const&, Mat<bf16>, Vec<float>, ConstMat<bf16>);
+template void attention_forward(Lane const&, AttentionShape const&, Mat<fp16>, Vec<float>, ConstMat<fp16>);
 
 } // namespace kozero

@@ -21,5 +21,6 @@ double sum(Lane const& lane, Vec<float const> x) {
 
 template void add(Lane const&, Vec<float>, ConstVec<float>, ConstVec<float>);
 template void add(Lane const&, Vec<bf16>, ConstVec<bf16>, ConstVec<bf16>);
+template void add(Lane const&, Vec<fp16>, ConstVec<fp16>, ConstVec<fp16>);
 
 } // namespace kozero

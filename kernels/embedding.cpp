@@ -78,9 +78,12 @@ void embedding_backward(Lane const& lane, Mat<float> dwte, Mat<float> dwpe, Mat<
 
 template void embedding_forward(Lane const&, Mat<float>, Vec<std::int32_t const>, ConstMat<float>, ConstMat<float>);
 template void embedding_forward(Lane const&, Mat<bf16>, Vec<std::int32_t const>, ConstMat<bf16>, ConstMat<bf16>);
+template void embedding_forward(Lane const&, Mat<fp16>, Vec<std::int32_t const>, ConstMat<fp16>, ConstMat<fp16>);
 template void embedding_backward(Lane const&, Mat<float>, Mat<float>, Mat<float const>, Vec<std::int32_t const>,
                                  TokenGroups const&);
 template void embedding_backward(Lane const&, Mat<float>, Mat<float>, Mat<bf16 const>, Vec<std::int32_t const>,
+                                 TokenGroups const&);
+template void embedding_backward(Lane const&, Mat<float>, Mat<float>, Mat<fp16 const>, Vec<std::int32_t const>,
                                  TokenGroups const&);
 
 } // namespace kozero

@@ -85,11 +85,14 @@ std::int64_t first_non_finite(BasicLane<Exec> const& lane, T const* x, std::int6
   KOZERO_INSTANTIATE_FLAT_PAIR(Exec, T, T)                                                                             \
   template void append_squares(BasicLane<Exec> const&, T const*, std::int64_t, std::vector<double>&);                  \
   template std::int64_t first_non_finite(BasicLane<Exec> const&, T const*, std::int64_t);
+#define KOZERO_INSTANTIATE_FLAT_HALF(Exec, T)                                                                          \
+  KOZERO_INSTANTIATE_FLAT(Exec, T)                                                                                     \
+  KOZERO_INSTANTIATE_FLAT_PAIR(Exec, T, float)                                                                         \
+  KOZERO_INSTANTIATE_FLAT_PAIR(Exec, float, T)
 #define KOZERO_INSTANTIATE_FLAT_ON(Exec)                                                                               \
   KOZERO_INSTANTIATE_FLAT(Exec, float)                                                                                 \
-  KOZERO_INSTANTIATE_FLAT(Exec, bf16)                                                                                  \
-  KOZERO_INSTANTIATE_FLAT_PAIR(Exec, bf16, float)                                                                      \
-  KOZERO_INSTANTIATE_FLAT_PAIR(Exec, float, bf16)
+  KOZERO_INSTANTIATE_FLAT_HALF(Exec, bf16)                                                                             \
+  KOZERO_INSTANTIATE_FLAT_HALF(Exec, fp16)
 
 KOZERO_INSTANTIATE_FLAT_ON(HostExec)
 #if KOZERO_HAS_ACCELERATOR

@@ -45,7 +45,9 @@ void gelu_backward(Lane const& lane, Vec<T> d, ConstVec<T> x) {
 
 template void gelu_forward(Lane const&, Vec<float>, ConstVec<float>);
 template void gelu_forward(Lane const&, Vec<bf16>, ConstVec<bf16>);
+template void gelu_forward(Lane const&, Vec<fp16>, ConstVec<fp16>);
 template void gelu_backward(Lane const&, Vec<float>, ConstVec<float>);
 template void gelu_backward(Lane const&, Vec<bf16>, ConstVec<bf16>);
+template void gelu_backward(Lane const&, Vec<fp16>, ConstVec<fp16>);
 
 } // namespace kozero

@@ -35,7 +35,7 @@ Operand<T> transposed(Mat<T const> const& matrix) {
   return {matrix.data(), row_stride(matrix), Operand<T>::Read::transposed};
 }
 
-/// c[m,n] = a[m,k] · b[k,n] + bias[n] (+ c), summed in fp32. T is float or bf16; R, the type of c, is T or float.
+/// c[m,n] = a[m,k] · b[k,n] + bias[n] (+ c), summed in fp32. T is float, bf16 or fp16; R, the type of c, is T or float.
 /// `bias` may be null. Sizes of zero are legal; k = 0 gives the bias. c overlaps neither a nor b. The bits do not
 /// depend on the number of threads.
 ///

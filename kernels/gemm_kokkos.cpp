@@ -1,5 +1,5 @@
-// gemm by Kokkos Kernels, for devices and for hosts without oneDNN. It multiplies in fp32; bf16 is widened piece by
-// piece in device memory of bounded size.
+// gemm by Kokkos Kernels, for devices and for hosts without oneDNN. It multiplies in fp32; bf16 and fp16 are widened
+// piece by piece in device memory of bounded size.
 #include "kernels/gemm.hpp"
 
 #include <KokkosBlas3_gemm.hpp>
@@ -99,9 +99,10 @@ private:
 };
 
 // The piece of an operand that has rows [row, row + m) and columns [column, column + n) of the matrix that is read.
-Operand<float> widened(Lane const& lane, Operand<bf16> const& all, std::int64_t row, std::int64_t column,
-                       std::int64_t m, std::int64_t n, Workspace::Use use) {
-  bool const turned = all.read == Operand<bf16>::Read::transposed;
+template <class T>
+Operand<float> widened(Lane const& lane, Operand<T> const& all, std::int64_t row, std::int64_t column, std::int64_t m,
+                       std::int64_t n, Workspace::Use use) {
+  bool const turned = all.read == Operand<T>::Read::transposed;
   if (turned) {
     std::swap(row, column);
     std::swap(m, n);
@@ -153,8 +154,12 @@ template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, float*
                    Operand<float>, float const*, Into);
 template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t, Operand<bf16>,
                    Operand<bf16>, bf16 const*, Into);
+template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t, Operand<fp16>,
+                   Operand<fp16>, fp16 const*, Into);
 template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, bf16*, std::int64_t, Operand<bf16>,
                    Operand<bf16>, bf16 const*, Into);
+template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, fp16*, std::int64_t, Operand<fp16>,
+                   Operand<fp16>, fp16 const*, Into);
 
 std::string gemm_backend() { return "Kokkos Kernels on Kokkos " + kokkos_version() + ", bf16 as fp32"; }
 

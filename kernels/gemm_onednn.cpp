@@ -67,8 +67,8 @@ Tile tile_at(GemmGrid const& grid, std::int64_t index) {
 // into the same few lines of a cache.
 std::int64_t padded(std::int64_t columns) { return (columns + 15) / 16 * 16 + 16; }
 
-void widen(float* to, std::int64_t to_stride, bf16 const* from, std::int64_t from_stride, std::int64_t m,
-           std::int64_t n) {
+template <class T>
+void widen(float* to, std::int64_t to_stride, T const* from, std::int64_t from_stride, std::int64_t m, std::int64_t n) {
   host_simd([=] {
     for (std::int64_t i = 0; i < m; ++i) {
       KOZERO_INDEPENDENT
@@ -77,12 +77,13 @@ void widen(float* to, std::int64_t to_stride, bf16 const* from, std::int64_t fro
   });
 }
 
-void narrow(bf16* to, std::int64_t to_stride, float const* from, std::int64_t from_stride, std::int64_t m,
+template <class T>
+void narrow(T* to, std::int64_t to_stride, float const* from, std::int64_t from_stride, std::int64_t m,
             std::int64_t n) {
   host_simd([=] {
     for (std::int64_t i = 0; i < m; ++i) {
       KOZERO_INDEPENDENT
-      for (std::int64_t j = 0; j < n; ++j) to[i * to_stride + j] = static_cast<bf16>(from[i * from_stride + j]);
+      for (std::int64_t j = 0; j < n; ++j) to[i * to_stride + j] = static_cast<T>(from[i * from_stride + j]);
     }
   });
 }
@@ -96,8 +97,9 @@ Operand<T> part_of(Operand<T> const& all, std::int64_t row, std::int64_t column)
 }
 
 // A copy of an m × n operand in fp32, small enough to stay in cache.
-Operand<float> widened(Operand<bf16> const& from, std::int64_t m, std::int64_t n, Scratch& scratch) {
-  bool const turned = from.read == Operand<bf16>::Read::transposed;
+template <class T>
+Operand<float> widened(Operand<T> const& from, std::int64_t m, std::int64_t n, Scratch& scratch) {
+  bool const turned = from.read == Operand<T>::Read::transposed;
   std::int64_t const rows = turned ? n : m;
   std::int64_t const columns = turned ? m : n;
   float* const to = scratch.floats(rows * padded(columns));
@@ -132,9 +134,19 @@ void multiply(onednn::Shape const& shape, float* sum, Operand<float> const& a, O
   onednn::sgemm(shape, sum, a, b);
 }
 
+template <class T>
+void multiply_as_fp32(onednn::Shape const& shape, float* sum, Operand<T> const& a, Operand<T> const& b) {
+  onednn::sgemm(shape, sum, widened(a, shape.m, shape.k, operand_a), widened(b, shape.k, shape.n, operand_b));
+}
+
+// oneDNN multiplies fp16 from version 3 on alone, and on few processors.
+void multiply(onednn::Shape const& shape, float* sum, Operand<fp16> const& a, Operand<fp16> const& b) {
+  multiply_as_fp32(shape, sum, a, b);
+}
+
 void multiply(onednn::Shape const& shape, float* sum, Operand<bf16> const& a, Operand<bf16> const& b) {
   if (onednn::bf16_way() == onednn::Bf16Way::as_fp32) {
-    onednn::sgemm(shape, sum, widened(a, shape.m, shape.k, operand_a), widened(b, shape.k, shape.n, operand_b));
+    multiply_as_fp32(shape, sum, a, b);
   } else {
     onednn::Bf16Matmul const& matmul = onednn::bf16_matmul(key_of(shape, a, b));
     matmul.run(sum, a.data, b.data, library.floats(matmul.scratch_floats()));
@@ -239,8 +251,12 @@ template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, float*
                    Operand<float>, float const*, Into);
 template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t, Operand<bf16>,
                    Operand<bf16>, bf16 const*, Into);
+template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t, Operand<fp16>,
+                   Operand<fp16>, fp16 const*, Into);
 template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, bf16*, std::int64_t, Operand<bf16>,
                    Operand<bf16>, bf16 const*, Into);
+template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, fp16*, std::int64_t, Operand<fp16>,
+                   Operand<fp16>, fp16 const*, Into);
 
 std::string gemm_backend() { return onednn::description(); }
 

@@ -154,11 +154,16 @@ template void head_loss(Lane const&, Vec<float>, HeadScratch<float> const&, Cons
                         Vec<std::int32_t const>);
 template void head_loss(Lane const&, Vec<float>, HeadScratch<bf16> const&, ConstMat<bf16>, ConstMat<bf16>,
                         Vec<std::int32_t const>);
+template void head_loss(Lane const&, Vec<float>, HeadScratch<fp16> const&, ConstMat<fp16>, ConstMat<fp16>,
+                        Vec<std::int32_t const>);
 template void head_loss_and_gradient(Lane const&, Vec<float>, Mat<float>, Mat<float>, HeadScratch<float> const&,
                                      ConstMat<float>, ConstMat<float>, Vec<std::int32_t const>, float);
 template void head_loss_and_gradient(Lane const&, Vec<float>, Mat<bf16>, Mat<float>, HeadScratch<bf16> const&,
                                      ConstMat<bf16>, ConstMat<bf16>, Vec<std::int32_t const>, float);
+template void head_loss_and_gradient(Lane const&, Vec<float>, Mat<fp16>, Mat<float>, HeadScratch<fp16> const&,
+                                     ConstMat<fp16>, ConstMat<fp16>, Vec<std::int32_t const>, float);
 template void head_logits<float>(Lane const&, Mat<float>, ConstMat<float>, ConstMat<float>);
 template void head_logits<bf16>(Lane const&, Mat<float>, ConstMat<bf16>, ConstMat<bf16>);
+template void head_logits<fp16>(Lane const&, Mat<float>, ConstMat<fp16>, ConstMat<fp16>);
 
 } // namespace kozero

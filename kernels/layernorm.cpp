@@ -67,9 +67,13 @@ template void layernorm_forward(Lane const&, Mat<float>, Vec<float>, Vec<float>,
                                 ConstVec<float>);
 template void layernorm_forward(Lane const&, Mat<bf16>, Vec<float>, Vec<float>, ConstMat<bf16>, ConstVec<bf16>,
                                 ConstVec<bf16>);
+template void layernorm_forward(Lane const&, Mat<fp16>, Vec<float>, Vec<float>, ConstMat<fp16>, ConstVec<fp16>,
+                                ConstVec<fp16>);
 template void layernorm_backward(Lane const&, Mat<float>, Vec<float>, Vec<float>, ConstMat<float>, ConstMat<float>,
                                  Vec<float const>, Vec<float const>, ConstVec<float>);
 template void layernorm_backward(Lane const&, Mat<bf16>, Vec<float>, Vec<float>, ConstMat<bf16>, ConstMat<bf16>,
                                  Vec<float const>, Vec<float const>, ConstVec<bf16>);
+template void layernorm_backward(Lane const&, Mat<fp16>, Vec<float>, Vec<float>, ConstMat<fp16>, ConstMat<fp16>,
+                                 Vec<float const>, Vec<float const>, ConstVec<fp16>);
 
 } // namespace kozero

@@ -31,9 +31,12 @@ void linear_backward(Lane const& lane, Mat<T> dx, Mat<float> dw, Vec<float> dbia
 
 template void linear_forward(Lane const&, Mat<float>, ConstMat<float>, ConstMat<float>, ConstVec<float>);
 template void linear_forward(Lane const&, Mat<bf16>, ConstMat<bf16>, ConstMat<bf16>, ConstVec<bf16>);
+template void linear_forward(Lane const&, Mat<fp16>, ConstMat<fp16>, ConstMat<fp16>, ConstVec<fp16>);
 template void linear_backward(Lane const&, Mat<float>, Mat<float>, Vec<float>, ConstMat<float>, ConstMat<float>,
                               ConstMat<float>);
 template void linear_backward(Lane const&, Mat<bf16>, Mat<float>, Vec<float>, ConstMat<bf16>, ConstMat<bf16>,
                               ConstMat<bf16>);
+template void linear_backward(Lane const&, Mat<fp16>, Mat<float>, Vec<float>, ConstMat<fp16>, ConstMat<fp16>,
+                              ConstMat<fp16>);
 
 } // namespace kozero

@@ -2,6 +2,7 @@
 // Elementary functions without branches or calls, so that compilers vectorise the loops they stand in. Accurate to
 // about 2 units in the last place; the same bits on every host, as all fma are explicit.
 
+#include "core/float_bits.hpp"
 #include "core/kokkos.hpp"
 
 #include <cstdint>
@@ -9,24 +10,6 @@
 namespace kozero {
 
 namespace detail {
-
-KOKKOS_FORCEINLINE_FUNCTION float float_of_bits(std::uint32_t bits) {
-  union {
-    std::uint32_t u;
-    float f;
-  } word;
-  word.u = bits;
-  return word.f;
-}
-
-KOKKOS_FORCEINLINE_FUNCTION std::uint32_t bits_of_float(float value) {
-  union {
-    float f;
-    std::uint32_t u;
-  } word;
-  word.f = value;
-  return word.u;
-}
 
 KOKKOS_FORCEINLINE_FUNCTION float power_of_two(std::int32_t exponent) {
   return float_of_bits(static_cast<std::uint32_t>(exponent + 127) << 23);

@@ -49,8 +49,8 @@ private:
 /// The ranks that train together. Every call is collective: all ranks, same order, same sizes.
 ///
 /// Sums have one order: for each element a binary tree over the ranks, ((0+1)+(2+3))+…, in the type of the data for
-/// f32, f64, i64, i32 and in fp32 for bf16. So a sum has the same bits on all ranks, in each call, and whatever the
-/// collective is called: all_reduce ≡ reduce_scatter + all_gather.
+/// f32, f64, i64, i32 and in fp32 for bf16 and f16. So a sum has the same bits on all ranks, in each call, and whatever
+/// the collective is called: all_reduce ≡ reduce_scatter + all_gather.
 ///
 /// Arrays are partitioned in place: `whole` has partition.size() logical elements, and rank r's part of it is
 /// partition.shard(r). Work given to the lane before the call is done before the collective reads the array.

@@ -58,7 +58,8 @@ void wait_for(MPI_Request request) {
 MPI_Datatype mpi_type(DType type) {
   switch (type) {
   case DType::f32: return MPI_FLOAT;
-  case DType::bf16: return MPI_UINT16_T;
+  case DType::bf16:
+  case DType::f16: return MPI_UINT16_T;
   case DType::f64: return MPI_DOUBLE;
   case DType::i64: return MPI_INT64_T;
   case DType::i32: return MPI_INT32_T;

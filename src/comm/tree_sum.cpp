@@ -11,7 +11,7 @@ namespace kozero {
 namespace {
 
 template <class T>
-using Sum = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
+using Sum = std::conditional_t<is_half<T>, float, T>;
 
 // Elements that one thread sums at a time: every level of the tree keeps that many in the first-level cache.
 constexpr std::int64_t tile = 512;
@@ -58,6 +58,7 @@ void tree_sum(DType type, std::vector<void const*> const& pieces, std::int64_t c
   switch (type) {
   case DType::f32: return sum_typed<float>(pieces, count, out);
   case DType::bf16: return sum_typed<bf16>(pieces, count, out);
+  case DType::f16: return sum_typed<fp16>(pieces, count, out);
   case DType::f64: return sum_typed<double>(pieces, count, out);
   case DType::i64: return sum_typed<std::int64_t>(pieces, count, out);
   case DType::i32: return sum_typed<std::int32_t>(pieces, count, out);

@@ -7,7 +7,7 @@
 namespace kozero {
 
 /// The element type of an untyped span, as communicators and checkpoints see it.
-enum class DType { f32, bf16, f64, i64, i32, u8 };
+enum class DType { f32, bf16, f16, f64, i64, i32, u8 };
 
 constexpr std::int64_t size_of(DType type) {
   switch (type) {
@@ -15,7 +15,8 @@ constexpr std::int64_t size_of(DType type) {
   case DType::i64: return 8;
   case DType::f32:
   case DType::i32: return 4;
-  case DType::bf16: return 2;
+  case DType::bf16:
+  case DType::f16: return 2;
   case DType::u8: return 1;
   }
   return 0;
@@ -28,6 +29,7 @@ constexpr char const* name_of(DType type) {
   case DType::f32: return "f32";
   case DType::i32: return "i32";
   case DType::bf16: return "bf16";
+  case DType::f16: return "f16";
   case DType::u8: return "u8";
   }
   return "?";
@@ -39,6 +41,8 @@ template <>
 inline constexpr DType dtype_of<float> = DType::f32;
 template <>
 inline constexpr DType dtype_of<bf16> = DType::bf16;
+template <>
+inline constexpr DType dtype_of<fp16> = DType::f16;
 template <>
 inline constexpr DType dtype_of<double> = DType::f64;
 template <>

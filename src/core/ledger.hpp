@@ -96,7 +96,7 @@ public:
       fill_bytes(0);
     } else {
 #ifdef KOZERO_CHECKED
-      fill_bytes(0xff); // a NaN in fp32, bf16 and fp64
+      fill_bytes(0xff); // a NaN in fp32, bf16, fp16 and fp64
 #endif
     }
   }

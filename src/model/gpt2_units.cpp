@@ -227,13 +227,18 @@ void Gpt2Head<T>::logits(Lane const& lane, Params<T> params, Mat<float> logits, 
 
 template class Gpt2Embedding<float>;
 template class Gpt2Embedding<bf16>;
+template class Gpt2Embedding<fp16>;
 template struct Gpt2LayerFrame<float>;
 template struct Gpt2LayerFrame<bf16>;
+template struct Gpt2LayerFrame<fp16>;
 template struct Gpt2Scratch<float>;
 template struct Gpt2Scratch<bf16>;
+template struct Gpt2Scratch<fp16>;
 template class Gpt2Layer<float>;
 template class Gpt2Layer<bf16>;
+template class Gpt2Layer<fp16>;
 template class Gpt2Head<float>;
 template class Gpt2Head<bf16>;
+template class Gpt2Head<fp16>;
 
 } // namespace kozero

@@ -44,5 +44,6 @@ Model<T>::Model(ModelConfig const& config, std::int64_t batch, Recompute recompu
 
 template class Model<float>;
 template class Model<bf16>;
+template class Model<fp16>;
 
 } // namespace kozero

@@ -18,7 +18,7 @@ std::vector<UnitUses> model_uses(ModelConfig const& config);
 enum class Purpose { train, infer };
 
 /// A GPT: ordered units and their activations. It sees parameters and gradients as flat blocks and knows nothing of who
-/// shards them. T is the compute type, float or bf16.
+/// shards them. T is the compute type, float, bf16 or fp16.
 ///
 ///     Model<bf16> model(config, 8, Recompute::none, Purpose::train, ledger);
 ///     for (int u = 0; u < model.units(); ++u) model.forward(lane, u, params, batch);

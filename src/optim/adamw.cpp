@@ -36,7 +36,8 @@ void run_range(AdamWShard<T> const& shard, std::int64_t begin, std::int64_t end,
     float* const v = shard.v;
     KOZERO_INDEPENDENT
     for (std::int64_t i = begin; i < end; ++i) {
-      shard.parameter[i] = static_cast<T>(adamw_element(master[i], m[i], v[i], static_cast<float>(gradient[i]), keep, s));
+      shard.parameter[i] =
+          static_cast<T>(adamw_element(master[i], m[i], v[i], static_cast<float>(gradient[i]), keep, s));
     }
   });
 }
@@ -64,8 +65,8 @@ void run(Lane const& lane, AdamWShard<T> const& shard, AdamWScalars const& scala
       KOKKOS_LAMBDA(std::int64_t i) {
         G const* const gradient = static_cast<G const*>(shard.gradient);
         float const keep = i < shard.decay_count ? scalars.keep : 1.0f;
-        shard.parameter[i] = static_cast<T>(adamw_element(shard.master[i], shard.m[i], shard.v[i],
-                                                          static_cast<float>(gradient[i]), keep, scalars));
+        shard.parameter[i] = static_cast<T>(
+            adamw_element(shard.master[i], shard.m[i], shard.v[i], static_cast<float>(gradient[i]), keep, scalars));
       });
 }
 #endif
@@ -83,9 +84,11 @@ void adamw_step(BasicLane<Exec> const& lane, AdamWShard<T> const& shard, AdamWSc
 
 template void adamw_step(HostLane const&, AdamWShard<float> const&, AdamWScalars const&);
 template void adamw_step(HostLane const&, AdamWShard<bf16> const&, AdamWScalars const&);
+template void adamw_step(HostLane const&, AdamWShard<fp16> const&, AdamWScalars const&);
 #if KOZERO_HAS_ACCELERATOR
 template void adamw_step(Lane const&, AdamWShard<float> const&, AdamWScalars const&);
 template void adamw_step(Lane const&, AdamWShard<bf16> const&, AdamWScalars const&);
+template void adamw_step(Lane const&, AdamWShard<fp16> const&, AdamWScalars const&);
 #endif
 
 } // namespace kozero

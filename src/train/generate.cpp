@@ -132,7 +132,7 @@ void generate(CheckpointReader const& checkpoint, Config const& config, std::vec
   switch (config.precision.compute) {
   case ComputeType::fp32: return write_text<float>(checkpoint, config, std::move(prompt), options, write, ledger);
   case ComputeType::bf16: return write_text<bf16>(checkpoint, config, std::move(prompt), options, write, ledger);
-  case ComputeType::fp16: break;
+  case ComputeType::fp16: return write_text<fp16>(checkpoint, config, std::move(prompt), options, write, ledger);
   }
 }
 

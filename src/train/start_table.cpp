@@ -25,6 +25,27 @@ std::string describe(TokenSet const& set) {
                      set.windows);
 }
 
+std::string describe(PrecisionConfig const& precision) {
+  char const* const names[] = {"fp32", "bf16", "fp16"};
+  char const* const compute = names[static_cast<int>(precision.compute)];
+  char const* const gradients = precision.gradients == GradientType::fp32 ? "fp32" : compute;
+  std::string text = fmt::format("{} compute, {} gradients, fp32 master and moments", compute, gradients);
+  if (precision.compute == ComputeType::fp16) {
+    text += fmt::format(", loss scale {} at first", precision.loss_scale.initial);
+  }
+  return text;
+}
+
+std::string describe(ZeroConfig const& zero, OffloadConfig const& offload) {
+  std::string text = fmt::format("ZeRO stage {}", zero.stage);
+  if (offload.optimizer == OffloadTarget::none) return text;
+  text += fmt::format(", {:.4g} % of the optimizer on the host", 100 * offload.ratio);
+  if (offload.delays()) {
+    text += fmt::format(", from update {} on beside the next batch", *offload.delayed_update.start);
+  }
+  return text;
+}
+
 } // namespace
 
 StartTable start_table(Config const& config, Corpus const& corpus, BatchShape const& batch, Survey const& survey,
@@ -46,8 +67,8 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
                            batch.micro, batch.accumulate, batch.ranks, batch.global() * config.model.context));
   row("updates",
       fmt::format("{}, {:.1f} an epoch", config.run.updates, updates_per_epoch(corpus.train.windows, batch)));
-  row("numbers", fmt::format("{} compute, fp32 gradients and master, ZeRO stage {}",
-                             config.precision.compute == ComputeType::bf16 ? "bf16" : "fp32", config.zero.stage));
+  row("numbers", describe(config.precision));
+  row("sharding", describe(config.zero, config.offload));
   if (survey.ranks_share_cores) {
     table.warnings.push_back("ranks share cores (fewer cores than ranks on a host); start fewer ranks a host, or let "
                              "the launcher bind each to its own cores");

@@ -62,7 +62,10 @@ template std::optional<StepReport> train_step(Lane const&, Model<float>&, Engine
                                               StepInput const&, Communicator&, StopAgreed const&);
 template std::optional<StepReport> train_step(Lane const&, Model<bf16>&, Engine<bf16>&, MicroBatches&, StepInput const&,
                                               Communicator&, StopAgreed const&);
+template std::optional<StepReport> train_step(Lane const&, Model<fp16>&, Engine<fp16>&, MicroBatches&, StepInput const&,
+                                              Communicator&, StopAgreed const&);
 template double evaluate_batch(Lane const&, Model<float>&, Engine<float>&, MicroBatches&);
 template double evaluate_batch(Lane const&, Model<bf16>&, Engine<bf16>&, MicroBatches&);
+template double evaluate_batch(Lane const&, Model<fp16>&, Engine<fp16>&, MicroBatches&);
 
 } // namespace kozero

@@ -304,6 +304,7 @@ RunEnd Trainer<T>::finish(RunEnd end) {
 
 template class Trainer<float>;
 template class Trainer<bf16>;
+template class Trainer<fp16>;
 
 namespace {
 
@@ -319,7 +320,7 @@ RunEnd train(RunInput const& input, Communicator& comm, Ledger& ledger) {
   switch (input.config.precision.compute) {
   case ComputeType::fp32: return train_in<float>(input, comm, ledger);
   case ComputeType::bf16: return train_in<bf16>(input, comm, ledger);
-  case ComputeType::fp16: break;
+  case ComputeType::fp16: return train_in<fp16>(input, comm, ledger);
   }
   throw Error("precision.compute has no such type");
 }

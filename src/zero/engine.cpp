@@ -230,5 +230,6 @@ std::string Engine<T>::state_hash(Lane const& lane) const {
 
 template class Engine<float>;
 template class Engine<bf16>;
+template class Engine<fp16>;
 
 } // namespace kozero

@@ -71,5 +71,6 @@ void GradShards<G>::wait(Lane const& lane) const {
 
 template class GradShards<float>;
 template class GradShards<bf16>;
+template class GradShards<fp16>;
 
 } // namespace kozero

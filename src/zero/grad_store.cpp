@@ -190,6 +190,7 @@ std::unique_ptr<GradStore> make_grad_store(Plan const& plan, DType compute, Mode
   switch (compute) {
   case DType::f32: return make(float());
   case DType::bf16: return make(bf16());
+  case DType::f16: return make(fp16());
   default: throw Error(fmt::format("gradients of type {} (a fault of kozero); please report it", name_of(compute)));
   }
 }

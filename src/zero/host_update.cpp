@@ -111,5 +111,6 @@ void HostUpdate<T>::land(Lane const& lane, GradStore const& grads, ParamStore<T>
 
 template class HostUpdate<float>;
 template class HostUpdate<bf16>;
+template class HostUpdate<fp16>;
 
 } // namespace kozero

@@ -158,5 +158,7 @@ template std::unique_ptr<ParamStore<float>> make_param_store(Plan const&, ModelL
                                                              std::vector<UnitUses> const&, Communicator&, Ledger&);
 template std::unique_ptr<ParamStore<bf16>> make_param_store(Plan const&, ModelLayout const&,
                                                             std::vector<UnitUses> const&, Communicator&, Ledger&);
+template std::unique_ptr<ParamStore<fp16>> make_param_store(Plan const&, ModelLayout const&,
+                                                            std::vector<UnitUses> const&, Communicator&, Ledger&);
 
 } // namespace kozero

@@ -10,8 +10,8 @@
 
 namespace kozero {
 
-/// The model's parameters in the compute type T (float or bf16), a rounded copy of the fp32 master: what the forward
-/// and backward passes read. Blocks are flat, in device memory.
+/// The model's parameters in the compute type T (float, bf16 or fp16), a rounded copy of the fp32 master: what the
+/// forward and backward passes read. Blocks are flat, in device memory.
 template <class T>
 class ParamStore {
 public:

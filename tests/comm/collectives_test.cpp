@@ -51,7 +51,7 @@ std::int64_t sum_over(Communicator& comm, std::int64_t value) {
 
 } // namespace
 
-TEMPLATE_TEST_CASE("all_gather brings every shard to every rank", "", float, bf16, double, std::int64_t) {
+TEMPLATE_TEST_CASE("all_gather brings every shard to every rank", "", float, bf16, fp16, double, std::int64_t) {
   on_each_communicator([](Communicator& comm) {
     Lane const lane;
     for (std::int64_t const size : sizes_for(comm.size())) {
@@ -65,7 +65,8 @@ TEMPLATE_TEST_CASE("all_gather brings every shard to every rank", "", float, bf1
   });
 }
 
-TEMPLATE_TEST_CASE("reduce_scatter leaves the tree's sum in the own shard", "", float, bf16, double, std::int64_t) {
+TEMPLATE_TEST_CASE("reduce_scatter leaves the tree's sum in the own shard", "", float, bf16, fp16, double,
+                   std::int64_t) {
   on_each_communicator([](Communicator& comm) {
     Lane const lane;
     for (std::int64_t const size : sizes_for(comm.size())) {
@@ -79,7 +80,8 @@ TEMPLATE_TEST_CASE("reduce_scatter leaves the tree's sum in the own shard", "", 
   });
 }
 
-TEMPLATE_TEST_CASE("all_reduce gives every rank the bits of reduce_scatter", "", float, bf16, double, std::int64_t) {
+TEMPLATE_TEST_CASE("all_reduce gives every rank the bits of reduce_scatter", "", float, bf16, fp16, double,
+                   std::int64_t) {
   on_each_communicator([](Communicator& comm) {
     Lane const lane;
     for (std::int64_t const size : sizes_for(comm.size())) {

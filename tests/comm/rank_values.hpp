@@ -27,7 +27,7 @@ T addend(std::uint32_t stream, int rank, std::int64_t i) {
 /// Level by level: neighbours in pairs, the last one carried up.
 template <class T>
 T sum_over_ranks(std::uint32_t stream, int ranks, std::int64_t i) {
-  using Sum = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
+  using Sum = std::conditional_t<is_half<T>, float, T>;
   std::vector<Sum> level;
   for (int r = 0; r < ranks; ++r) level.push_back(static_cast<Sum>(addend<T>(stream, r, i)));
   while (level.size() > 1) {

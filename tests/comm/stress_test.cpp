@@ -93,12 +93,13 @@ TEST_CASE("a long random sequence of collectives gives what each gives alone") {
     std::vector<std::unique_ptr<Player>> players;
     players.push_back(std::make_unique<TypedPlayer<float>>(comm));
     players.push_back(std::make_unique<TypedPlayer<bf16>>(comm));
+    players.push_back(std::make_unique<TypedPlayer<fp16>>(comm));
     players.push_back(std::make_unique<TypedPlayer<double>>(comm));
     Dice dice;
     for (std::uint32_t turn = 0; turn < 600; ++turn) {
       std::int64_t const magnitude = std::int64_t{1} << dice.below(13);
       std::int64_t const size = dice.below(magnitude);
-      Player& player = *players[static_cast<std::size_t>(dice.below(3))];
+      Player& player = *players[static_cast<std::size_t>(dice.below(4))];
       switch (dice.below(6)) {
       case 0:
       case 1: player.start_gather(turn, size); break;

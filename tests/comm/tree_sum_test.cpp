@@ -61,8 +61,8 @@ TEST_CASE("the tree adds neighbours in pairs, then pairs of pairs") {
   CHECK(differs_from_left_to_right > 100); // or the numbers could not tell one order from another
 }
 
-TEMPLATE_TEST_CASE("any number of ranks and elements, into one of the pieces", "", float, bf16, double, std::int64_t,
-                   std::int32_t) {
+TEMPLATE_TEST_CASE("any number of ranks and elements, into one of the pieces", "", float, bf16, fp16, double,
+                   std::int64_t, std::int32_t) {
   for (int const ranks : {1, 2, 3, 7, 11, 16, 33}) {
     for (std::int64_t const count : {0, 1, 511, 512, 513, 3001}) {
       INFO("ranks " << ranks << ", count " << count);
@@ -78,12 +78,21 @@ TEMPLATE_TEST_CASE("any number of ranks and elements, into one of the pieces", "
   }
 }
 
-TEST_CASE("bf16 is rounded once, not at every addition") {
-  // 256 + 1 is a tie in bf16 and would round back to 256, twice.
-  std::vector<std::vector<bf16>> const pieces = {{bf16(256.0f)}, {bf16(1.0f)}, {bf16(0.5f)}, {bf16(0.5f)}};
-  bf16 out(0.0f);
-  tree_sum(DType::bf16, addresses(pieces), 1, &out);
-  CHECK(static_cast<float>(out) == 258.0f);
+TEMPLATE_TEST_CASE("16-bit types are rounded once, not at every addition", "", bf16, fp16) {
+  // even + 1 is a tie and would round back to even, twice.
+  float const even = std::is_same_v<TestType, bf16> ? 256.0f : 2048.0f;
+  std::vector<std::vector<TestType>> const pieces = {{even}, {1.0f}, {0.5f}, {0.5f}};
+  TestType out(0.0f);
+  tree_sum(dtype_of<TestType>, addresses(pieces), 1, &out);
+  CHECK(static_cast<float>(out) == even + 2);
+}
+
+TEST_CASE("sums of fp16 pass its range on the way, and become infinite where they end beyond it") {
+  std::vector<std::vector<fp16>> const pieces = {{65504.0f, 65504.0f}, {65504.0f, 65504.0f}, {-65504.0f, 0.0f}};
+  std::vector<fp16> out(2);
+  tree_sum(DType::f16, addresses(pieces), 2, out.data());
+  CHECK(static_cast<float>(out[0]) == 65504.0f);
+  CHECK(std::isinf(static_cast<float>(out[1])));
 }
 
 TEST_CASE("arrays of bytes have no sum") {

@@ -146,6 +146,7 @@ TEST_CASE("tensors of another model are refused by name") {
                  {"'wte/master'", saved.rank_file().string(), "[20, 30]", "[600]"}));
   CHECK(contains(read_message(saved.folder, {"wte", {20, 30}, DType::bf16}, {0, 2}),
                  {"'wte/master'", saved.rank_file().string(), "is f32", "wants bf16); resume"}));
+  CHECK(contains(read_message(saved.folder, {"wte", {20, 30}, DType::f16}, {0, 2}), {"is f32", "wants f16"}));
 }
 
 TEST_CASE("a pending gradient of another type is refused with the keys that decide its type") {

@@ -37,10 +37,12 @@ struct RawFile {
 
 TEST_CASE("a rank's file is plain HDF5 with the layout that is documented") {
   std::vector<float> floats{1.5f, -2.25f, 1e-42f};
-  std::vector<bf16> halves{bf16(0.5f), bf16(-3.0f), bf16(1e-40f), bf16(3e38f)};
+  std::vector<bf16> brains{bf16(0.5f), bf16(-3.0f), bf16(1e-40f), bf16(3e38f)};
+  std::vector<fp16> halves{fp16(0.5f), fp16(-3.0f), fp16(1e-7f), fp16(6e4f)};
   std::vector<StateEntry> const entries{
       {"h.0.w", "m", {3, 5}, {4, 7}, DType::f32, floats.data(), Space::host},
-      {"h.0.b", "half", {4}, {0, 4}, DType::bf16, halves.data(), Space::host},
+      {"h.0.b", "bf16", {4}, {0, 4}, DType::bf16, brains.data(), Space::host},
+      {"h.0.b", "fp16", {4}, {0, 4}, DType::f16, halves.data(), Space::host},
       {"h.0.b", "m", {4}, {2, 2}, DType::f32, nullptr, Space::host},
   };
   TemporaryFolder const run;
@@ -55,8 +57,9 @@ TEST_CASE("a rank's file is plain HDF5 with the layout that is documented") {
   CHECK(file.attribute("/", "rank", 1) == std::vector<long long>{0});
   CHECK(file.attribute("/", "ranks", 1) == std::vector<long long>{1});
   CHECK(file.attribute("/", "updates_applied", 1) == std::vector<long long>{123});
-  // HDF5 converts bfloat16 by the description of the type that is in the file.
-  CHECK(file.numbers("/h.0.b/half") == std::vector<double>(halves.begin(), halves.end()));
+  // HDF5 converts them by the descriptions of their types that are in the file.
+  CHECK(file.numbers("/h.0.b/bf16") == std::vector<double>(brains.begin(), brains.end()));
+  CHECK(file.numbers("/h.0.b/fp16") == std::vector<double>(halves.begin(), halves.end()));
   CHECK(H5Lexists(file.id, "/h.0.b/m", H5P_DEFAULT) == 0);
 }
 

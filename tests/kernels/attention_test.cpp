@@ -145,6 +145,7 @@ TEST_CASE("Attention and its gradients agree with double precision for odd shape
     for (std::int64_t d : {1, 7, 64, 80}) {
       check<float>({2, context, 3}, d);
       check<bf16>({2, context, 3}, d);
+      check<fp16>({2, context, 3}, d);
     }
   }
 }
@@ -153,10 +154,15 @@ TEST_CASE("Attention with wide heads") {
   check<float>({1, 70, 1}, 128);
   check<float>({1, 70, 1}, 256);
   check<bf16>({1, 70, 2}, 256);
+  check<fp16>({1, 70, 2}, 256);
 }
 
 TEST_CASE("Attention with scores too large for a plain exponential") {
   check<float>({1, 100, 2}, 16, 6.0, 5.0); // up to 150, which themselves are only exact to 1e-5
+}
+
+TEST_CASE("Attention in fp16 with products of queries and keys past its range") {
+  check<fp16>({1, 100, 2}, 16, 100.0, 10.0); // up to 150000, exact to 1e-2
 }
 
 TEST_CASE("Attention of no windows is no work") {

@@ -90,6 +90,7 @@ TEST_CASE("an embedding is the sum of the token's and the position's row, rounde
     CAPTURE(s.batch, s.context, s.width, s.vocabulary);
     check_forward<float>(s);
     check_forward<bf16>(s);
+    check_forward<fp16>(s);
   }
 }
 
@@ -98,6 +99,7 @@ TEST_CASE("an embedding's gradients are added to the rows that were used, and to
     CAPTURE(s.batch, s.context, s.width, s.vocabulary);
     check_backward<float>(s);
     check_backward<bf16>(s);
+    check_backward<fp16>(s);
   }
 }
 

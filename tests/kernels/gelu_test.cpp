@@ -54,6 +54,7 @@ TEST_CASE("GELU and its finite differences, any length") {
   for (std::int64_t n : {0, 1, 3, 33, 257, 4096, 9001}) {
     check<float>(n);
     check<bf16>(n);
+    check<fp16>(n);
   }
 }
 

@@ -76,32 +76,53 @@ TEST_CASE("a product of any size, read either way, with and without bias and old
   SECTION("fp32") { check_small_shapes<float, float>(); }
   SECTION("bf16 into fp32") { check_small_shapes<bf16, float>(); }
   SECTION("bf16") { check_small_shapes<bf16, bf16>(); }
+  SECTION("fp16 into fp32") { check_small_shapes<fp16, float>(); }
+  SECTION("fp16") { check_small_shapes<fp16, fp16>(); }
 }
 
 TEST_CASE("a product of several tiles and slices is right") {
   SECTION("fp32") { check_some_ways<float, float>(300, 521, 800); }
   SECTION("bf16 into fp32") { check_some_ways<bf16, float>(300, 521, 800); }
   SECTION("bf16") { check_some_ways<bf16, bf16>(300, 521, 800); }
+  SECTION("fp16 into fp32") { check_some_ways<fp16, float>(300, 521, 800); }
+  SECTION("fp16") { check_some_ways<fp16, fp16>(300, 521, 800); }
   SECTION("wider than the widened pieces of Kokkos Kernels") {
     check<bf16, float>({2, 2100, 4, false, true});
     check<bf16, float>({2100, 2, 4, true, false, true, Into::accumulate});
     check<bf16, bf16>({2, 3, 5000, false, true, true});
+    check<fp16, fp16>({2, 3, 5000, false, true, true});
   }
 }
 
 TEST_CASE("a long product keeps its accuracy") {
   check<float, float>({5, 7, 50257});
   check<bf16, float>({5, 7, 50257, true, true});
+  check<fp16, float>({5, 7, 50257, true, true});
 }
 
-TEST_CASE("an infinity in an operand reaches the row and column that it belongs to, and no other") {
+TEST_CASE("sums of fp16 pass its range on the way; only a result beyond it is infinite") {
+  // Products of 90000 that cancel, nearly or not.
+  Matrix<fp16> const left(2, 4, 0, {300, 300, -300, -299, 300, 300, 0, 0});
+  Matrix<fp16> const right(4, 1, 0, Numbers(4, 300.0));
+  Matrix<float> const wide(2, 1);
+  Matrix<fp16> const narrow(2, 1);
+  gemm<fp16, float>(Lane(), 2, 1, 4, wide.view().data(), 1, plain<fp16>(left), plain<fp16>(right), nullptr,
+                    Into::overwrite);
+  gemm<fp16, fp16>(Lane(), 2, 1, 4, narrow.view().data(), 1, plain<fp16>(left), plain<fp16>(right), nullptr,
+                   Into::overwrite);
+  REQUIRE(wide.get() == Numbers{300, 180000});
+  REQUIRE(narrow.get() == Numbers{300, std::numeric_limits<double>::infinity()});
+}
+
+TEMPLATE_TEST_CASE("an infinity in an operand reaches the row and column that it belongs to, and no other", "", bf16,
+                   fp16) {
   Numbers a(33 * 40, 1.0);
   a[3 * 40 + 5] = std::numeric_limits<double>::infinity();
-  Matrix<bf16> const left(33, 40, 0, a);
-  Matrix<bf16> const right(40, 21, 0, Numbers(40 * 21, 1.0));
+  Matrix<TestType> const left(33, 40, 0, a);
+  Matrix<TestType> const right(40, 21, 0, Numbers(40 * 21, 1.0));
   Matrix<float> const result(33, 21);
-  gemm<bf16, float>(Lane(), 33, 21, 40, result.view().data(), 21, plain<bf16>(left), plain<bf16>(right), nullptr,
-                    Into::overwrite);
+  gemm<TestType, float>(Lane(), 33, 21, 40, result.view().data(), 21, plain<TestType>(left), plain<TestType>(right),
+                        nullptr, Into::overwrite);
   Numbers const got = result.get();
   for (std::int64_t i = 0; i < 33 * 21; ++i) {
     if (i / 21 == 3) {

@@ -84,9 +84,8 @@ struct Head {
 };
 
 template <class T>
-void check(Shape const& s, double deviation = 1) {
-  CAPTURE(s.n, s.width, s.vocabulary, deviation);
-  float const scale = 0.37f;
+void check(Shape const& s, double deviation = 1, float scale = 0.37f) {
+  CAPTURE(s.n, s.width, s.vocabulary, deviation, scale);
   Head<T> const head(s, deviation);
   Truth want = truth(s, head.x.get(), head.w.get(), head.targets, scale);
   Numbers const old = head.dw.get();
@@ -107,6 +106,7 @@ TEST_CASE("the head's losses and gradients are right") {
   for (Shape const& s : shapes) {
     check<float>(s);
     check<bf16>(s);
+    check<fp16>(s);
   }
 }
 
@@ -115,11 +115,17 @@ TEST_CASE("a large vocabulary in several chunks keeps losses to a millionth") {
   REQUIRE(head_chunk_rows(s.n, s.vocabulary) < s.n);
   check<float>(s);
   check<bf16>(s);
+  check<fp16>(s);
 }
 
 TEST_CASE("logits of any size neither overflow nor lose the loss") {
   check<float>({9, 5, 33}, 100);
   check<bf16>({9, 5, 33}, 1000);
+  check<fp16>({9, 5, 33}, 10000); // logits pass the range of fp16
+}
+
+TEST_CASE("gradients in fp16 under a loss scale of 2^16 over the valid targets") {
+  check<fp16>({21, 33, 257}, 1, 65536.0f / 14);
 }
 
 TEST_CASE("in fp32 the gradient may take the place of the logits") {

@@ -1,5 +1,6 @@
 // Prints a hash of what each kernel computes from fixed input, for threads_test: kernel_bits [baseline]
 // With `baseline` host loops run as compiled for processors without AVX-512.
+#include "core/dtype.hpp"
 #include "core/host_simd.hpp"
 #include "core/runtime.hpp"
 #include "kernels/attention.hpp"
@@ -39,7 +40,7 @@ void print(std::string const& name, std::vector<Numbers> const& results) {
 
 template <class T>
 std::string named(std::string const& kernel) {
-  return kernel + (sizeof(T) == 4 ? "<float>" : "<bf16>");
+  return kernel + "<" + name_of(dtype_of<T>) + ">";
 }
 
 template <class T>
@@ -199,6 +200,7 @@ int main(int argc, char** argv) {
   print_sums();
   print_all<float>();
   print_all<bf16>();
+  print_all<fp16>();
   std::printf("threads %d\n", DeviceExec().concurrency());
   return 0;
 }

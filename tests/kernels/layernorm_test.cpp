@@ -120,6 +120,7 @@ TEST_CASE("Layer norm agrees with double precision") {
   for (std::int64_t width : widths) {
     check_forward<float>(7, width);
     check_forward<bf16>(7, width);
+    check_forward<fp16>(7, width);
   }
   check_forward<float>(0, 21);
 }
@@ -138,6 +139,7 @@ TEST_CASE("The gradients of layer norm are its finite differences, added to what
   for (std::int64_t width : widths) {
     check_backward<float>(3, width);
     check_backward<bf16>(3, width);
+    check_backward<fp16>(3, width);
   }
   check_backward<float>(130, 3); // more rows than are summed at once
 }

@@ -60,6 +60,8 @@ TEST_CASE("a linear layer multiplies by the transposed weight and adds its bias"
     check_forward<float>(s, false);
     check_forward<bf16>(s, true);
     check_forward<bf16>(s, false);
+    check_forward<fp16>(s, true);
+    check_forward<fp16>(s, false);
   }
 }
 
@@ -67,5 +69,6 @@ TEST_CASE("a linear layer's gradients are right; those of parameters are added t
   for (Shape const& s : shapes) {
     check_backward<float>(s);
     check_backward<bf16>(s);
+    check_backward<fp16>(s);
   }
 }

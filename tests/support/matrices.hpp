@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -141,6 +142,8 @@ inline Numbers transpose(Numbers const& a, std::int64_t m, std::int64_t n) {
 
 /// How far a result of type T may be from the truth, in relative_error.
 template <class T>
-inline constexpr double tolerance = sizeof(T) == 4 ? 1e-5 : 2e-2;
+inline constexpr double tolerance = std::is_same_v<T, float>  ? 1e-5
+                                    : std::is_same_v<T, bf16> ? 2e-2
+                                                              : 2e-3;
 
 } // namespace kozero::test

@@ -97,6 +97,8 @@ TEST_CASE("a model that has learned a text by heart writes it, also past its con
     CHECK(written(folder.file("run"), config, "ko", {.tokens = 80, .temperature = 0}) == text.substr(2, 80));
     CHECK(written(folder.file("run"), config, text.substr(0, 100), {.tokens = 9, .temperature = 0}) ==
           text.substr(100, 9));
+    config.precision.compute = ComputeType::fp16; // a checkpoint's parameters are fp32 whatever it was trained in
+    CHECK(written(folder.file("run"), config, "ko", {.tokens = 80, .temperature = 0}) == text.substr(2, 80));
   }
 }
 
