@@ -8,8 +8,16 @@ namespace kozero::test {
 /// Forwards to another communicator, and lets a test spoil this rank's gradients on their way into a reduction.
 class FaultyComm final : public Communicator {
 public:
-  /// `spoil` gets the number of the reduction, from 0, and the fp32 gradients that this rank adds to it.
-  using Spoil = std::function<void(std::int64_t reduction, std::span<float> gradients)>;
+  /// `spoil` gets the number of the reduction, from 0, and the gradients that this rank adds to it.
+  using Spoil = std::function<void(std::int64_t reduction, Span gradients)>;
+  static void set(Span const& gradients, std::int64_t element, float value) {
+    switch (gradients.type) {
+    case DType::f32: static_cast<float*>(gradients.data)[element] = value; break;
+    case DType::bf16: static_cast<bf16*>(gradients.data)[element] = bf16(value); break;
+    case DType::f16: static_cast<fp16*>(gradients.data)[element] = fp16(value); break;
+    default: throw Error("gradients of a type that the test does not know; add it");
+    }
+  }
   FaultyComm(Communicator& inner, Spoil spoil) : inner_(inner), spoil_(std::move(spoil)) {}
 
   int rank() const override { return inner_.rank(); }
@@ -35,7 +43,7 @@ public:
 private:
   void spoil(Span whole, Traffic purpose) {
     if (purpose != Traffic::gradients) return;
-    spoil_(reduction_++, std::span(static_cast<float*>(whole.data), static_cast<std::size_t>(whole.count)));
+    spoil_(reduction_++, whole);
   }
   Communicator& inner_;
   Spoil spoil_;

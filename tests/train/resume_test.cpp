@@ -16,7 +16,7 @@ namespace {
 /// The last rank gets a signal in batch `batch`, counted from 0. It stops after it.
 FaultyComm stopped_in(Communicator& world, Config const& config, std::int64_t batch, int signal) {
   std::int64_t const moment = batch * reductions_a_batch(config, world.size());
-  return {world, [&world, moment, signal](std::int64_t reduction, std::span<float>) {
+  return {world, [&world, moment, signal](std::int64_t reduction, Span) {
             if (reduction == moment && world.rank() == world.size() - 1) std::raise(signal);
           }};
 }
@@ -60,6 +60,85 @@ TEST_CASE("stopped by a signal and resumed has the bits of never stopped, at eve
   }
 }
 
+TEST_CASE("an offloaded run with delayed updates, stopped with one pending, resumes to the bits of never stopped") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.precision = {.compute = ComputeType::bf16, .gradients = GradientType::compute};
+  config.checkpoint = {.every = 2, .keep = 2};
+  config.offload = {.optimizer = OffloadTarget::host, .ratio = 0.5};
+  for (std::int64_t const start : {1, 4, 5, 6, 8}) {
+    config.zero.stage = 1 + start % 3;
+    config.batch.accumulate = 1 + start % 2;
+    config.offload.delayed_update.start = start;
+    INFO("start " << start << ", stage " << config.zero.stage);
+    Metrics const whole = trained(config, folder.file("whole"), *world);
+    std::string const run = folder.file("stopped");
+    FaultyComm signalled = stopped_in(*world, config, 4, SIGUSR1);
+    CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+    auto const stopped = resolve_checkpoint(run);
+    CHECK(CheckpointReader(stopped).info().pending_gradient_scale.has_value() ==
+          (start < 5)); // or batch 5 is abandoned
+    Metrics const resumed = trained(config, run, *world, stopped);
+    CHECK(resumed.hash() == whole.hash());
+    CHECK(resumed.lines == whole.lines);
+  }
+}
+
+TEST_CASE("a pending update is applied at once by a run that does not delay") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.zero.stage = 2;
+  config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {2}};
+  config.run.updates = 4;
+  // One batch before the end a run leaves, with one update pending. Drained, it has the state of a run of 3 updates.
+  config.schedule.kind = ScheduleKind::constant;
+  FaultyComm signalled = stopped_in(*world, config, 2, SIGTERM);
+  std::string const run = folder.file("stopped");
+  CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+  config.run.updates = 3;
+  Metrics const whole = trained(config, folder.file("whole"), *world);
+  for (std::int64_t const stage : {0, 1, 3}) {
+    Config other = config;
+    other.zero.stage = stage;
+    other.offload = {.optimizer = stage == 1 ? OffloadTarget::host : OffloadTarget::none};
+    std::string const next = folder.file(fmt::format("next{}", stage));
+    Metrics const resumed = trained(other, next, *world, resolve_checkpoint(run));
+    CHECK(resumed.hash() == whole.hash());
+    CHECK(resumed.ends.back().at("updates_applied") == 3);
+  }
+}
+
+TEST_CASE("offload is switched on and off by a resume without a bit changing") { // CASES 15
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.zero.stage = 2;
+  config.run.updates = 6;
+  config.schedule.kind = ScheduleKind::constant;
+  Metrics const whole = trained(config, folder.file("whole"), *world);
+  std::string const run = folder.file("run");
+  struct Part {
+    std::int64_t updates, stage;
+    OffloadTarget optimizer;
+    double ratio;
+  };
+  for (Part const& part : {Part{2, 3, OffloadTarget::host, 0.5}, Part{3, 0, OffloadTarget::none, 1},
+                           Part{4, 1, OffloadTarget::host, 1}, Part{6, 2, OffloadTarget::none, 1}}) {
+    config.run.updates = part.updates;
+    config.zero.stage = part.stage;
+    config.offload = {.optimizer = part.optimizer, .ratio = part.ratio};
+    std::optional<std::filesystem::path> from;
+    if (part.updates > 2) from = resolve_checkpoint(run);
+    CHECK(run_trainer(config, run, *world, from) == RunEnd::done);
+  }
+  CHECK(Metrics(run).hash() == whole.hash());
+}
+
 TEST_CASE("a stop right after a skipped update resumes after it") {
   Ledger ledger;
   auto const world = make_world_communicator(ledger);
@@ -68,15 +147,15 @@ TEST_CASE("a stop right after a skipped update resumes after it") {
   config.run.updates = 4;
   config.checkpoint = {.every = 1, .keep = 2};
   std::int64_t const in_batch_3 = 2 * reductions_a_batch(config, world->size());
-  auto const spoil = [&](std::int64_t reduction, std::span<float> gradients) {
-    if (reduction == in_batch_3) gradients[0] = std::nanf("");
+  auto const spoil = [&](std::int64_t reduction, Span gradients) {
+    if (reduction == in_batch_3) FaultyComm::set(gradients, 0, std::nanf(""));
   };
   FaultyComm faulty(*world, spoil);
   Metrics const whole = trained(config, folder.file("whole"), faulty);
   CHECK(whole.updates.size() == 5);
 
   // Two updates are applied before and after batch 3, so the second checkpoint takes the place of the first.
-  FaultyComm stopped(*world, [&](std::int64_t reduction, std::span<float> gradients) {
+  FaultyComm stopped(*world, [&](std::int64_t reduction, Span gradients) {
     spoil(reduction, gradients);
     if (reduction == in_batch_3) std::raise(SIGINT);
   });

@@ -6,6 +6,7 @@
 #include "comm/self_comm.hpp"
 #include "comm/survey.hpp"
 #include "comm/world.hpp"
+#include "optim/schedule.hpp"
 #include "train/start_table.hpp"
 
 #include <limits>
@@ -19,9 +20,10 @@ namespace {
 /// On the last rank, an Inf in h.0 in these batches, counted from 0.
 FaultyComm with_inf(Communicator& world, Config const& config, std::vector<std::int64_t> batches) {
   std::int64_t const each = reductions_a_batch(config, world.size());
-  return {world, [&world, each, batches](std::int64_t reduction, std::span<float> gradients) {
+  return {world, [&world, each, batches](std::int64_t reduction, Span gradients) {
             bool const strikes = reduction % each == 1 && std::ranges::count(batches, reduction / each) > 0;
-            if (strikes && world.rank() == world.size() - 1) gradients[7] = std::numeric_limits<float>::infinity();
+            if (strikes && world.rank() == world.size() - 1)
+              FaultyComm::set(gradients, 7, std::numeric_limits<float>::infinity());
           }};
 }
 
@@ -64,6 +66,111 @@ TEST_CASE("a skipped update moves neither the learning rate nor Adam's t") { // 
     }
     CHECK(skipping.hash() == clean.hash());
     CHECK(skipping.ends.back().at("updates_skipped") == 2);
+  }
+}
+
+TEST_CASE("a skipped update moves nothing in a delayed and offloaded run either") { // CASES 8
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(bytes_of_windows(1, odd_model().context))));
+  config.run.updates = 6;
+  config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {3}};
+  for (std::int64_t stage = 1; stage <= 3; ++stage) {
+    INFO("stage " << stage);
+    config.zero.stage = stage;
+    FaultyComm faulty = with_inf(*world, config, {1, 4, 5});
+    Metrics const run = trained(config, folder.file("run"), faulty);
+    // One batch's gradient an update, whatever is skipped; the rate is the schedule's for that update.
+    REQUIRE(run.updates.size() == 9);
+    std::int64_t used = 0;
+    for (std::size_t batch = 0; batch < run.updates.size(); ++batch) {
+      auto const& line = run.updates[batch];
+      bool const skips = batch == 1 || batch == 4 || batch == 5;
+      CHECK(line.at("norm").is_null() == skips);
+      CHECK(line.at("lr") == learning_rate(config.optimizer, config.schedule, config.run.updates, used));
+      used += skips ? 0 : 1;
+      CHECK(line.contains("pending") == (!skips && used >= 3));
+      CHECK(line.at("updates_applied") == used - (line.contains("pending") ? 1 : 0));
+    }
+    CHECK(run.ends.back().at("updates_applied") == 6);
+    CHECK(run.ends.back().at("updates_skipped") == 3);
+  }
+}
+
+TEST_CASE("fp16 skips what overflows, halves its scale, and trains on") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.precision = {.compute = ComputeType::fp16,
+                      .gradients = GradientType::compute,
+                      .loss_scale = {.initial = 1024, .window = 3, .hysteresis = 2}};
+  config.zero.stage = 2;
+  for (auto const optimizer : {OffloadTarget::none, OffloadTarget::host}) {
+    config.offload.optimizer = optimizer;
+    FaultyComm faulty = with_inf(*world, config, {1, 2, 7});
+    Metrics const run = trained(config, folder.file("run"), faulty);
+    // Tolerated, halved; doubled after 3 clean ones in a row; tolerated again, as doubling forgives.
+    CHECK(run.numbers("loss_scale") ==
+          std::vector<double>{1024, 1024, 1024, 512, 512, 512, 1024, 1024, 1024, 1024, 1024});
+    CHECK(run.ends.back().at("updates_applied") == 8);
+    CHECK(run.ends.back().at("updates_skipped") == 3);
+  }
+}
+
+TEST_CASE("fp16 at its smallest scale gives up once, names the tensor, and leaves a whole checkpoint") { // CASES 12
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 4, .hysteresis = 1}};
+  config.checkpoint.every = 1;
+  config.zero.stage = 2;
+  config.optimizer.max_skips = 2; // overflows are the scale's business
+  for (bool const delayed : {false, true}) {
+    config.offload.optimizer = OffloadTarget::host;
+    config.offload.delayed_update.start = delayed ? std::optional<std::int64_t>(1) : std::nullopt;
+    std::string const run = folder.file(delayed ? "delayed" : "run");
+    Config diverging = config;
+    diverging.optimizer.lr = 1e2; // the first update takes activations out of fp16, but not out of fp32
+    diverging.optimizer.clip.reset();
+    diverging.schedule.warmup = 0;
+    diverging.run.updates = 40;
+    std::string const message = message_of<SharedError>([&] { run_trainer(diverging, run, *world); });
+    INFO(message);
+    CHECK(contains(message, {"overflows fp16 at the smallest loss scale, 1", "first in ", "; lower optimizer.lr"}));
+    world->barrier();
+    Metrics const metrics(run);
+    CHECK(metrics.ends.empty());
+    CHECK(metrics.numbers("loss_scale").back() == 1);
+
+    // What the run left can be read; to train on from weights of that size would be no use.
+    Config ends_there = config;
+    ends_there.run.updates = CheckpointReader(resolve_checkpoint(run)).info().counters.updates_applied;
+    CHECK(ends_there.run.updates >= 1);
+    CHECK(run_trainer(ends_there, run, *world, resolve_checkpoint(run)) == RunEnd::done);
+  }
+}
+
+TEST_CASE("after overflows down to the smallest scale the last good checkpoint goes on") { // CASES 12
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 4, .hysteresis = 1}};
+  config.checkpoint.every = 2;
+  config.zero.stage = 2;
+  config.offload.optimizer = OffloadTarget::host;
+  for (bool const delayed : {false, true}) {
+    config.offload.delayed_update.start = delayed ? std::optional<std::int64_t>(2) : std::nullopt;
+    Metrics const clean = trained(config, folder.file("clean"), *world);
+    FaultyComm faulty = with_inf(*world, config, {5, 6, 7, 8, 9, 10});
+    std::string const run = folder.file(delayed ? "delayed" : "run");
+    std::string const message = message_of<SharedError>([&] { run_trainer(config, run, faulty); });
+    CHECK(contains(message, {"smallest loss scale, 1", "first in h.0.", "batch 8"})); // 4, 2, 1
+    world->barrier();
+    CHECK(trained(config, run, *world, resolve_checkpoint(run)).hash() == clean.hash());
   }
 }
 

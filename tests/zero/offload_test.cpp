@@ -46,6 +46,7 @@ TEST_CASE("offload has the bits of no offload") {
       for (auto const gradients : {GradientType::fp32, GradientType::compute}) {
         SmallRunOptions const options{.model = model, .gradients = gradients, .accumulate = accumulate};
         compare_with_device<bf16>(options, *comm);
+        if (accumulate == 1) compare_with_device<fp16>(options, *comm);
         if (gradients == GradientType::fp32) compare_with_device<float>(options, *comm);
       }
     }
@@ -58,11 +59,9 @@ TEST_CASE("with 16-bit gradients all stages have the same bits without accumulat
   for (std::int64_t const accumulate : {1, 4}) {
     std::vector<SmallRunResult> results;
     for (std::int64_t stage = 0; stage <= 3; ++stage) {
-      results.push_back(small_run<bf16>({.model = wide_model(),
-                                         .stage = stage,
-                                         .gradients = GradientType::compute,
-                                         .accumulate = accumulate},
-                                        *comm));
+      results.push_back(small_run<bf16>(
+          {.model = wide_model(), .stage = stage, .gradients = GradientType::compute, .accumulate = accumulate},
+          *comm));
     }
     check_equal(results[1], results[0]);
     check_equal(results[3], results[2]);

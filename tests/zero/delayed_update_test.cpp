@@ -1,0 +1,290 @@
+// Delayed updates against a serial oracle of their table (doc/numerics.md), bit for bit: whole arrays on every rank,
+// one step after the other, no engine.
+#include "support/catch.hpp"
+#include "support/faulty_comm.hpp"
+#include "support/small_run.hpp"
+
+#include "comm/world.hpp"
+#include "optim/adamw.hpp"
+
+#include <cstring>
+#include <limits>
+#include <map>
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+OffloadConfig delayed(double ratio, std::int64_t start) {
+  return {.optimizer = OffloadTarget::host, .ratio = ratio, .delayed_update = {start}};
+}
+
+/// A model whose parameters, gradients and optimizer state are plain arrays of whole blocks.
+template <class T>
+class Oracle {
+public:
+  struct Gradient {
+    std::vector<std::vector<float>> blocks; // summed over ranks
+    double norm = 0;
+    bool finite() const { return std::isfinite(norm); }
+  };
+
+  Oracle(SmallRunOptions const& options, Communicator& comm)
+      : options_(options), comm_(comm), layout_(model_layout(options.model)),
+        uses_(model_uses(options.model)), shape_{options.micro, 1, comm.size()},
+        model_(options.model, options.micro, options.recompute, Purpose::train, ledger_),
+        batches_(random_rows(options.model.vocabulary), shape_, options.model, comm.rank()) {
+    // The first parameters are the engine's; their rule has its own tests.
+    Engine<T> engine(Plan({}, comm.rank(), comm.size()), layout_, uses_, comm, ledger_);
+    engine.initialise(Lane(), 1337);
+    for (auto const& block : layout_) {
+      auto const size = static_cast<std::size_t>(block.size());
+      master_.emplace_back(size);
+      m_.emplace_back(size, 0.0f);
+      v_.emplace_back(size, 0.0f);
+      device_.emplace_back("w", size);
+      sums_.emplace_back("g", size);
+      for (auto const& tensor : block.tensors()) place_[tensor.spec.name] = {master_.size() - 1, tensor.offset};
+    }
+    for (auto const& entry : engine.state()) {
+      if (entry.kind != "master") continue;
+      std::memcpy(at(master_, entry), entry.data, static_cast<std::size_t>(entry.interval.size()) * sizeof(float));
+    }
+    upload();
+  }
+
+  /// Of batch `batch`, with the parameters that the device has. `loss` is its mean.
+  Gradient compute(std::int64_t batch, double& loss) {
+    batches_.load(batch);
+    std::int64_t valid = batches_.valid();
+    comm_.sum(std::span(&valid, 1));
+    for (auto& sums : sums_) Kokkos::deep_copy(sums, 0.0f);
+    MicroBatch const micro = batches_.upload(Lane(), 0);
+    for (int u = 0; u < model_.units(); ++u)
+      model_.forward(Lane(), u, views<T const>(device_, uses_[u].forward), micro);
+    for (int u = model_.units() - 1; u >= 0; --u) {
+      model_.backward(Lane(), u, views<T const>(device_, uses_[u].backward), views<float>(sums_, uses_[u].gradients),
+                      micro, static_cast<float>(1.0 / static_cast<double>(valid)));
+    }
+    loss = model_.head().loss_of_backward(Lane());
+    comm_.sum(std::span(&loss, 1));
+    loss /= static_cast<double>(valid);
+    return reduce();
+  }
+
+  /// One update with the number `t`.
+  void apply(Gradient const& gradient, std::int64_t t) {
+    auto const& config = options_.optimizer;
+    double const clip = config.clip ? std::min(1.0, *config.clip / (gradient.norm + 1e-6)) : 1.0;
+    AdamWScalars const scalars(config, config.lr, t, clip);
+    for (std::size_t b = 0; b < layout_.size(); ++b) {
+      for (std::int64_t i = 0; i < layout_[b].size(); ++i) {
+        float const keep = i < layout_[b].decay_end() ? scalars.keep : 1.0f;
+        adamw_element(master_[b][i], m_[b][i], v_[b][i], gradient.blocks[b][i], keep, scalars);
+      }
+    }
+  }
+
+  /// The device's parameters become those of the master.
+  void upload() {
+    for (std::size_t b = 0; b < layout_.size(); ++b) {
+      for (std::size_t i = 0; i < master_[b].size(); ++i) device_[b](i) = static_cast<T>(master_[b][i]);
+    }
+  }
+
+  void check_state(std::vector<StateEntry> const& entries) {
+    for (auto const& entry : entries) {
+      auto& arrays = entry.kind == "master" ? master_ : entry.kind == "m" ? m_ : v_;
+      INFO(entry.name << " " << entry.kind);
+      CHECK(std::memcmp(at(arrays, entry), entry.data,
+                        static_cast<std::size_t>(entry.interval.size()) * sizeof(float)) == 0);
+    }
+  }
+
+private:
+  using Sums = Kokkos::View<float*, DeviceMemory>;
+
+  template <class E, class Arrays>
+  static std::vector<Vec<E>> views(Arrays const& arrays, std::vector<int> const& blocks) {
+    std::vector<Vec<E>> result;
+    for (int const b : blocks) result.push_back(Vec<E>(arrays[b].data(), arrays[b].extent(0)));
+    return result;
+  }
+
+  float* at(std::vector<std::vector<float>>& arrays, StateEntry const& entry) {
+    auto const [block, offset] = place_.at(entry.name);
+    return arrays[block].data() + offset + entry.interval.begin;
+  }
+
+  // Gradients of T are rounded before ranks add them.
+  Gradient reduce() {
+    Gradient result;
+    double squares = 0;
+    for (auto const& sums : sums_) {
+      auto const n = static_cast<std::int64_t>(sums.extent(0));
+      Partition const partition(n, comm_.size());
+      std::vector<float> values(sums.data(), sums.data() + n);
+      if (options_.gradients == GradientType::compute) {
+        std::vector<T> rounded(values.begin(), values.end());
+        comm_.all_reduce(Lane(), {rounded.data(), n, dtype_of<T>, Space::host}, partition, Traffic::control)
+            .wait(Lane());
+        values.assign(rounded.begin(), rounded.end());
+      } else {
+        comm_.all_reduce(Lane(), {values.data(), n, DType::f32, Space::host}, partition, Traffic::control).wait(Lane());
+      }
+      for (float const g : values) squares += static_cast<double>(g) * static_cast<double>(g);
+      result.blocks.push_back(std::move(values));
+    }
+    result.norm = std::sqrt(squares);
+    return result;
+  }
+
+  SmallRunOptions options_;
+  Communicator& comm_;
+  Ledger ledger_;
+  ModelLayout layout_;
+  std::vector<UnitUses> uses_;
+  BatchShape shape_;
+  Model<T> model_;
+  MemoryBatches batches_;
+  std::vector<std::vector<float>> master_, m_, v_; // by block
+  std::vector<Kokkos::View<T*, DeviceMemory>> device_;
+  std::vector<Sums> sums_;
+  std::map<std::string, std::pair<std::size_t, std::int64_t>> place_; // of a tensor: block and offset
+};
+
+std::vector<StateEntry> without_gradients(std::vector<StateEntry> entries) {
+  std::erase_if(entries, [](auto const& entry) { return entry.kind == "gradient"; });
+  return entries;
+}
+
+/// The table, line by line: batch i, from 1, and what is done with its gradient. Batches in `bad` overflow.
+template <class T>
+void check_against_oracle(SmallRunOptions const& options, Communicator& comm, std::vector<std::int64_t> const& bad) {
+  std::int64_t const start = *options.offload.delayed_update.start;
+  std::int64_t const reductions = options.model.layers + 2; // a batch
+  auto const overflows = [&](std::int64_t i) { return std::find(bad.begin(), bad.end(), i) != bad.end(); };
+  FaultyComm faulty(comm, [&](std::int64_t reduction, Span gradients) {
+    if (overflows(reduction / reductions + 1) && comm.rank() == comm.size() - 1) {
+      FaultyComm::set(gradients, gradients.count / 2, std::numeric_limits<float>::infinity());
+    }
+  });
+  SmallRun<T> run(options, faulty);
+  Oracle<T> oracle(options, comm);
+
+  std::optional<typename Oracle<T>::Gradient> pending;
+  std::int64_t applied = 0;
+  for (std::int64_t i = 1; i <= options.updates; ++i) {
+    std::int64_t const t = applied + (pending ? 1 : 0) + 1;
+    double loss = 0;
+    auto gradient = oracle.compute(i - 1, loss);
+    StepReport const step = run.step(i - 1, options.optimizer.lr, t);
+    INFO("batch " << i << ", start " << start << ", stage " << options.stage);
+    CHECK(step.loss == loss);
+    CHECK(step.update.skipped == overflows(i));
+    std::int64_t const before = applied;
+    if (pending) { // of batch i-1 or, if that was dropped, none
+      oracle.apply(*pending, ++applied);
+      oracle.upload();
+      pending.reset();
+    }
+    if (!overflows(i)) {
+      CHECK(relative_difference(step.update.norm, gradient.norm) < 1e-12);
+      if (t < start) {
+        oracle.apply(gradient, ++applied);
+        oracle.upload();
+      } else {
+        pending = std::move(gradient);
+      }
+    }
+    CHECK(step.update.applied == applied - before);
+    CHECK(run.engine().pending().has_value() == pending.has_value());
+    oracle.check_state(without_gradients(run.engine().state()));
+  }
+  if (pending) oracle.apply(*pending, ++applied);
+  CHECK(run.engine().drain(Lane()) == (pending ? 1 : 0));
+  oracle.check_state(run.engine().state());
+}
+
+SmallRunOptions some_updates(std::int64_t stage, double ratio, std::int64_t start) {
+  return {.model = {.layers = 2, .heads = 2, .width = 32, .context = 8, .vocabulary = 300},
+          .stage = stage,
+          .offload = delayed(ratio, start),
+          .updates = 6};
+}
+
+} // namespace
+
+TEST_CASE("delayed updates have the bits of a serial oracle") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  for (std::int64_t stage = 1; stage <= 3; ++stage) {
+    for (std::int64_t const start : {std::int64_t{1}, std::int64_t{3}, never}) {
+      for (double const ratio : {0.0, 0.5, 1.0}) {
+        check_against_oracle<float>(some_updates(stage, ratio, start), *comm, {});
+      }
+      SmallRunOptions options = some_updates(stage, 1, start);
+      check_against_oracle<bf16>(options, *comm, {});
+      options.gradients = GradientType::compute;
+      check_against_oracle<bf16>(options, *comm, {});
+    }
+  }
+}
+
+TEST_CASE("an overflow in a delayed run drops that gradient alone") { // CASES 6 and 8
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  for (std::int64_t stage = 1; stage <= 3; ++stage) {
+    for (auto const& bad : std::vector<std::vector<std::int64_t>>{{1}, {2, 3}, {4}, {3, 5, 6}}) {
+      check_against_oracle<float>(some_updates(stage, 0.5, 3), *comm, bad);
+      SmallRunOptions options = some_updates(stage, 1, 2);
+      options.gradients = GradientType::compute;
+      check_against_oracle<bf16>(options, *comm, bad);
+    }
+  }
+}
+
+TEST_CASE("delayed from never on is the synchronous run, and from 1 on is not") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  for (std::int64_t stage = 1; stage <= 3; ++stage) {
+    SmallRunOptions options = some_updates(stage, 1, never);
+    options.accumulate = 3;
+    auto const off = [&] {
+      SmallRunOptions synchronous = options;
+      synchronous.offload.delayed_update.start.reset();
+      return small_run<bf16>(synchronous, *comm);
+    }();
+    auto const late = small_run<bf16>(options, *comm);
+    CHECK(late.hash == off.hash);
+    CHECK(late.losses == off.losses);
+    options.offload.delayed_update.start = 1;
+    auto const delayed_run = small_run<bf16>(options, *comm);
+    CHECK(delayed_run.hash != off.hash);
+    CHECK(delayed_run.losses[0] == off.losses[0]); // the first two batches see the first parameters
+    CHECK(delayed_run.losses[1] != off.losses[1]);
+  }
+}
+
+TEST_CASE("delayed updates have the same bits at every stage and ratio without accumulation, and in pairs with it") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  for (std::int64_t const accumulate : {1, 4}) {
+    std::map<std::int64_t, std::string> hashes;
+    for (std::int64_t stage = 1; stage <= 3; ++stage) {
+      for (double const ratio : {0.0, 0.5, 1.0}) {
+        SmallRunOptions options = some_updates(stage, ratio, 2);
+        options.accumulate = accumulate;
+        auto const hash = small_run<bf16>(options, *comm).hash;
+        auto const [first, is_new] = hashes.emplace(stage, hash);
+        INFO("stage " << stage << ", ratio " << ratio << ", accumulate " << accumulate);
+        CHECK(first->second == hash);
+      }
+    }
+    CHECK(hashes[2] == hashes[3]);
+    if (accumulate == 1) CHECK(hashes[1] == hashes[2]);
+  }
+}
