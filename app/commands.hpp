@@ -22,6 +22,11 @@ struct CheckArguments {
   bool reference = false;
 };
 
+struct BenchAdamArguments {
+  std::string params = "200M"; // with k, M, G as in a deck
+  bool json = false;
+};
+
 struct GenerateArguments {
   std::string checkpoint;
   std::string prompt;
@@ -35,6 +40,7 @@ struct GenerateArguments {
 /// Each runs one subcommand and returns the exit status.
 int run_train(TrainArguments const& arguments);
 int run_check(CheckArguments const& arguments);
+int run_bench_adam(BenchAdamArguments const& arguments);
 int run_generate(GenerateArguments const& arguments);
 
 } // namespace kozero

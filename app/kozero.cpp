@@ -1,4 +1,4 @@
-// kozero train | check | generate: trains GPTs with ZeRO on Kokkos and MPI. See doc/ and `kozero --help`.
+// kozero train | check | generate | bench: trains GPTs with ZeRO on Kokkos and MPI. See doc/ and `kozero --help`.
 
 #include "app/commands.hpp"
 
@@ -24,6 +24,7 @@ struct CommandLine {
   TrainArguments train;
   CheckArguments check;
   GenerateArguments generate;
+  BenchAdamArguments bench_adam;
   std::function<int()> run;
   bool needs_all_ranks = false;
 
@@ -33,6 +34,7 @@ struct CommandLine {
     add_train();
     add_check();
     add_generate();
+    add_bench();
   }
 
 private:
@@ -84,6 +86,15 @@ private:
         ->capture_default_str();
     command.add_option("--seed", generate.seed, "Of the random choices")->capture_default_str();
     command.callback([this] { run = [this] { return run_generate(generate); }; });
+  }
+
+  void add_bench() {
+    CLI::App& command = *app.add_subcommand("bench", "Measure what a part of the program reaches on this host");
+    command.require_subcommand(1);
+    CLI::App& adam = *command.add_subcommand("adam", "The optimizer's step on the host, beside the speed of memory");
+    adam.add_option("--params", bench_adam.params, "Parameters to update, with k, M or G")->capture_default_str();
+    adam.add_flag("--json", bench_adam.json, "Print one JSON object instead of a table");
+    adam.callback([this] { run = [this] { return run_bench_adam(bench_adam); }; });
   }
 };
 

@@ -45,7 +45,7 @@ void for_each_row(char const* label, RowPolicy const& policy, Body const& body) 
   Kokkos::parallel_for(
       label, policy, KOKKOS_LAMBDA(RowTeam const& team) {
         std::int64_t const row = team.league_rank();
-#if KOZERO_ON_HOST
+#if KOZERO_ON_HOST && !KOZERO_HAS_ACCELERATOR
         host_simd([team, row, body] { body(team, row); });
 #else
         body(team, row);

@@ -21,16 +21,21 @@ template <class T>
 void sum_tile(T const* const* pieces, int n, std::int64_t begin, std::int64_t count, Sum<T>* out) {
   if (n == 1) {
     T const* piece = pieces[0] + begin;
-    KOZERO_INDEPENDENT
-    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Sum<T>>(piece[i]);
+    host_simd([=] {
+      KOZERO_INDEPENDENT
+      for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Sum<T>>(piece[i]);
+    });
     return;
   }
   int const left = static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1)));
   Sum<T> right[tile];
   sum_tile(pieces, left, begin, count, out);
   sum_tile(pieces + left, n - left, begin, count, right);
-  KOZERO_INDEPENDENT
-  for (std::int64_t i = 0; i < count; ++i) out[i] = out[i] + right[i];
+  Sum<T> const* const addend = right;
+  host_simd([=] {
+    KOZERO_INDEPENDENT
+    for (std::int64_t i = 0; i < count; ++i) out[i] = out[i] + addend[i];
+  });
 }
 
 template <class T>
@@ -45,7 +50,11 @@ void sum_typed(std::vector<void const*> const& untyped, std::int64_t count, void
     std::int64_t const length = std::min(tile, count - begin);
     Sum<T> sums[tile]; // not straight into out, which may be one of the pieces
     sum_tile(pieces, n, begin, length, sums);
-    for (std::int64_t i = 0; i < length; ++i) out[begin + i] = static_cast<T>(sums[i]);
+    Sum<T> const* const from = sums;
+    host_simd([=, to = out + begin] {
+      KOZERO_INDEPENDENT
+      for (std::int64_t i = 0; i < length; ++i) to[i] = static_cast<T>(from[i]);
+    });
   };
   Kokkos::parallel_for("kozero::tree_sum", Kokkos::RangePolicy<HostExec>(0, (count + tile - 1) / tile), sum_one);
   HostExec().fence();

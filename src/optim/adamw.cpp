@@ -24,35 +24,63 @@ AdamWScalars::AdamWScalars(OptimizerConfig const& config, double lr, std::int64_
 namespace {
 
 constexpr std::int64_t tile = 16384; // elements a thread takes at a time: 16 bytes each fit the second-level cache
+constexpr std::int64_t group = 32;   // elements between prefetches: one line of 16-bit numbers, two of floats
+constexpr std::int64_t ahead = 512;  // elements
 
-/// Elements [begin, end) of a shard on the host, as one loop that vectorises.
+/// Elements [begin, end) of a shard, as one loop that vectorises.
+template <class G, class T>
+KOKKOS_FORCEINLINE_FUNCTION void update(AdamWShard<T> const& shard, std::int64_t begin, std::int64_t end, float keep,
+                                        AdamWScalars const& s) {
+  G const* const gradient = static_cast<G const*>(shard.gradient);
+  float* const master = shard.master;
+  float* const m = shard.m;
+  float* const v = shard.v;
+  T* const parameter = shard.parameter;
+  KOZERO_INDEPENDENT
+  for (std::int64_t i = begin; i < end; ++i) {
+    parameter[i] = static_cast<T>(adamw_element(master[i], m[i], v[i], static_cast<float>(gradient[i]), keep, s));
+  }
+}
+
+/// Elements [begin, end) of a shard on the host. Five arrays at once are more than the processor's own prefetchers
+/// follow at the speed of memory, so the loop asks for its lines itself: `kozero bench adam` measures what that gains.
 template <class G, class T>
 void run_range(AdamWShard<T> const& shard, std::int64_t begin, std::int64_t end, float keep,
                AdamWScalars const& scalars) {
   host_simd([shard, begin, end, keep, s = scalars] {
-    G const* const gradient = static_cast<G const*>(shard.gradient);
-    float* const master = shard.master;
-    float* const m = shard.m;
-    float* const v = shard.v;
-    KOZERO_INDEPENDENT
-    for (std::int64_t i = begin; i < end; ++i) {
-      shard.parameter[i] =
-          static_cast<T>(adamw_element(master[i], m[i], v[i], static_cast<float>(gradient[i]), keep, s));
+    std::int64_t i = begin;
+    for (; i + group <= end; i += group) {
+      prefetch<group>(shard.master, i + ahead);
+      prefetch<group>(shard.m, i + ahead);
+      prefetch<group>(shard.v, i + ahead);
+      prefetch<group>(static_cast<G const*>(shard.gradient), i + ahead);
+      prefetch<group>(shard.parameter, i + ahead);
+      update<G>(shard, i, i + group, keep, s);
     }
+    update<G>(shard, i, end, keep, s);
   });
 }
 
 template <class G, class T>
+void run_tile(AdamWShard<T> const& shard, std::int64_t index, AdamWScalars const& scalars) {
+  std::int64_t const begin = index * tile;
+  std::int64_t const end = std::min(shard.count, begin + tile);
+  std::int64_t const turn = std::clamp(shard.decay_count, begin, end);
+  run_range<G>(shard, begin, turn, scalars.keep, scalars);
+  run_range<G>(shard, turn, end, 1.0f, scalars);
+}
+
+template <class T>
+std::int64_t tiles_of(AdamWShard<T> const& shard) {
+  return (shard.count + tile - 1) / tile;
+}
+
+// The schedule is static, so that a thread finds the elements that it was the first to touch.
+template <class G, class T>
 void run(HostLane const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars) {
-  std::int64_t const tiles = (shard.count + tile - 1) / tile;
-  Kokkos::parallel_for("kozero::adamw::host", Kokkos::RangePolicy<HostExec>(lane.exec(), 0, tiles),
-                       [=](std::int64_t index) {
-                         std::int64_t const begin = index * tile;
-                         std::int64_t const end = std::min(shard.count, begin + tile);
-                         std::int64_t const turn = std::clamp(shard.decay_count, begin, end);
-                         run_range<G>(shard, begin, turn, scalars.keep, scalars);
-                         run_range<G>(shard, turn, end, 1.0f, scalars);
-                       });
+  Kokkos::parallel_for("kozero::adamw::host",
+                       Kokkos::RangePolicy<HostExec, Kokkos::Schedule<Kokkos::Static>>(lane.exec(), 0, tiles_of(shard)),
+                       [=](std::int64_t index) { run_tile<G>(shard, index, scalars); });
 }
 
 } // namespace
@@ -71,24 +99,47 @@ void run(Lane const& lane, AdamWShard<T> const& shard, AdamWScalars const& scala
 }
 #endif
 
-template <class Exec, class T>
-void adamw_step(BasicLane<Exec> const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars) {
-  if (shard.count == 0) return;
+namespace {
+
+/// run(type) with the type of the gradients.
+template <class T, class Run>
+void with_gradient_type(AdamWShard<T> const& shard, Run const& run_as) {
   KOZERO_ASSERT(shard.gradient_type == DType::f32 || shard.gradient_type == dtype_of<T>);
   if (shard.gradient_type == DType::f32) {
-    run<float>(lane, shard, scalars);
+    run_as(float());
   } else {
-    run<T>(lane, shard, scalars);
+    run_as(T());
   }
 }
 
-template void adamw_step(HostLane const&, AdamWShard<float> const&, AdamWScalars const&);
-template void adamw_step(HostLane const&, AdamWShard<bf16> const&, AdamWScalars const&);
-template void adamw_step(HostLane const&, AdamWShard<fp16> const&, AdamWScalars const&);
+} // namespace
+
+template <class Exec, class T>
+void adamw_step(BasicLane<Exec> const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars) {
+  if (shard.count == 0) return;
+  with_gradient_type(shard, [&]<class G>(G) { run<G>(lane, shard, scalars); });
+}
+
+template <class T>
+void adamw_step_by_this_thread(AdamWShard<T> const& shard, AdamWScalars const& scalars) {
+  with_gradient_type(shard, [&]<class G>(G) {
+    for (std::int64_t index = 0; index < tiles_of(shard); ++index) run_tile<G>(shard, index, scalars);
+  });
+}
+
 #if KOZERO_HAS_ACCELERATOR
-template void adamw_step(Lane const&, AdamWShard<float> const&, AdamWScalars const&);
-template void adamw_step(Lane const&, AdamWShard<bf16> const&, AdamWScalars const&);
-template void adamw_step(Lane const&, AdamWShard<fp16> const&, AdamWScalars const&);
+#define KOZERO_INSTANTIATE_ON_DEVICE(T)                                                                                \
+  template void adamw_step(Lane const&, AdamWShard<T> const&, AdamWScalars const&);
+#else
+#define KOZERO_INSTANTIATE_ON_DEVICE(T)
 #endif
+#define KOZERO_INSTANTIATE(T)                                                                                          \
+  template void adamw_step(HostLane const&, AdamWShard<T> const&, AdamWScalars const&);                                \
+  template void adamw_step_by_this_thread(AdamWShard<T> const&, AdamWScalars const&);                                  \
+  KOZERO_INSTANTIATE_ON_DEVICE(T)
+
+KOZERO_INSTANTIATE(float)
+KOZERO_INSTANTIATE(bf16)
+KOZERO_INSTANTIATE(fp16)
 
 } // namespace kozero

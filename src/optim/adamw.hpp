@@ -45,11 +45,15 @@ struct AdamWShard {
   float* v = nullptr;
   void const* gradient = nullptr;
   DType gradient_type = DType::f32; // or that of T
-  T* parameter = nullptr; // out: the master rounded to the compute type
+  T* parameter = nullptr;           // out: the master rounded to the compute type
 };
 
 /// One AdamW step as a parallel_for over `shard` on Exec: the device, or the host for offloaded state.
 template <class Exec, class T>
 void adamw_step(BasicLane<Exec> const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars);
+
+/// The same step, the same bits, on host memory by the calling thread alone.
+template <class T>
+void adamw_step_by_this_thread(AdamWShard<T> const& shard, AdamWScalars const& scalars);
 
 } // namespace kozero

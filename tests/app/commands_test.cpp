@@ -29,13 +29,15 @@ TEST_CASE("--version and --help end well, a wrong command line with status 2") {
   CHECK(version.out == KOZERO_VERSION "\n");
   auto const help = run_program({KOZERO_BINARY, "--help"});
   CHECK(help.status == 0);
-  CHECK(contains(help.out, {"train", "check", "generate"}));
+  CHECK(contains(help.out, {"train", "check", "generate", "bench"}));
   for (std::vector<std::string> const& arguments :
        std::vector<std::vector<std::string>>{{},
                                              {"fly"},
                                              {"train"},
                                              {"check"},
                                              {"generate"},
+                                             {"bench"},
+                                             {"bench", "fly"},
                                              {"train", odd, "--fly"},
                                              {"train", odd, "--resume", "--overwrite"}}) {
     std::vector<std::string> all = {KOZERO_BINARY};
@@ -136,4 +138,40 @@ TEST_CASE("several ranks tell of a bad deck once, and check prints once") {
   auto const check = run_program(on_ranks(2, {KOZERO_BINARY, "check", odd}));
   CHECK(check.status == 0);
   CHECK(times(check.out, "\noptimizer:\n") == 1);
+}
+
+TEST_CASE("bench adam prints a table, or JSON, with a row for each kind of step") {
+  auto const table = run_program({KOZERO_BINARY, "bench", "adam", "--params", "20k"});
+  CHECK(table.status == 0);
+  CHECK(contains(table.out, {"20000 parameters", "ns/parameter", "GB/s", "share", "\nbf16 ", "\nfp32 "}));
+
+  auto const json =
+      run_program({KOZERO_BINARY, "bench", "adam", "--params", "20k", "--json"}, {{"OMP_NUM_THREADS", "2"}});
+  CHECK(json.status == 0);
+  auto const object = nlohmann::json::parse(json.out);
+  CHECK(object.at("parameters") == 20000);
+  CHECK(!object.at("isa").get<std::string>().empty());
+  std::size_t const threads = object.at("threads");
+  REQUIRE(object.at("rows").size() == (threads > 1 ? 6 : 3));
+  for (auto const& row : object.at("rows")) {
+    CHECK(row.at("gb_per_s").get<double>() > 0);
+    CHECK(row.at("ns_per_parameter").get<double>() > 0);
+    CHECK(row.at("share").get<double>() > 0);
+  }
+  CHECK(object.at("rows").at(0).at("compute") == "bf16");
+}
+
+TEST_CASE("bench adam refuses what is no number of parameters, and more than memory holds") {
+  for (auto const& [text, part] : std::vector<std::pair<std::string, std::string>>{{"many", "'many'"},
+                                                                                   {"1.5", "'1.5'"},
+                                                                                   {"0", "nothing to measure"},
+                                                                                   {"-3", "nothing to measure"},
+                                                                                   {"9000000G", "available"},
+                                                                                   {"100000G", "available"}}) {
+    auto const refused = run_program({KOZERO_BINARY, "bench", "adam", "--params=" + text});
+    INFO(refused.err);
+    CHECK(refused.status == 2);
+    CHECK(refused.out.empty());
+    CHECK(contains(refused.err, {"--params", part}));
+  }
 }

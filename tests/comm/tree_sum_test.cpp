@@ -1,7 +1,7 @@
 #include "comm/rank_values.hpp"
 #include "comm/tree_sum.hpp"
 
-#include "core/host_simd.hpp"
+#include "support/host_targets.hpp"
 
 using namespace kozero;
 using namespace kozero::test;
@@ -98,4 +98,18 @@ TEST_CASE("sums of fp16 pass its range on the way, and become infinite where the
 TEST_CASE("arrays of bytes have no sum") {
   unsigned char byte = 1;
   CHECK_THROWS_AS(tree_sum(DType::u8, {&byte}, 1, &byte), Error);
+}
+
+TEST_CASE("sums have the same bits for every instruction set of the host's loops") {
+  std::int64_t const count = 1301;
+  auto const pieces = make_pieces<bf16>(5, count);
+  std::vector<bf16> widest(count);
+  tree_sum(DType::bf16, addresses(pieces), count, widest.data());
+  for (HostTarget const target : host_targets()) {
+    CAPTURE(name_of(target));
+    AsHostTarget const as(target);
+    std::vector<bf16> out(count);
+    tree_sum(DType::bf16, addresses(pieces), count, out.data());
+    REQUIRE(std::memcmp(out.data(), widest.data(), sizeof(bf16) * count) == 0);
+  }
 }

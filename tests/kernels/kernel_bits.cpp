@@ -1,5 +1,5 @@
-// Prints a hash of what each kernel computes from fixed input, for threads_test: kernel_bits [baseline]
-// With `baseline` host loops run as compiled for processors without AVX-512.
+// Prints a hash of what each kernel computes from fixed input, for threads_test: kernel_bits [TARGET]
+// Host loops run as compiled for TARGET, "x86-64", "AVX2" or "AVX-512"; without, for the widest that there is.
 #include "core/dtype.hpp"
 #include "core/host_simd.hpp"
 #include "core/runtime.hpp"
@@ -194,13 +194,13 @@ void print_all() {
 
 int main(int argc, char** argv) {
   Runtime const runtime(argc, argv);
-#if KOZERO_TWO_HOST_TARGETS
-  if (argc > 1 && std::string(argv[1]) == "baseline") host_uses_avx512() = false;
-#endif
+  for (HostTarget const target : {HostTarget::baseline, HostTarget::avx2, HostTarget::avx512}) {
+    if (argc > 1 && std::string(argv[1]) == name_of(target)) set_host_target(target);
+  }
   print_sums();
   print_all<float>();
   print_all<bf16>();
   print_all<fp16>();
-  std::printf("threads %d\n", DeviceExec().concurrency());
+  std::printf("threads %d as %s\n", DeviceExec().concurrency(), name_of(host_target()));
   return 0;
 }

@@ -1,15 +1,18 @@
 #include "support/catch.hpp"
+#include "support/host_targets.hpp"
 
-#include "core/host_simd.hpp"
 #include "core/rng.hpp"
 #include "optim/adamw.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace kozero;
+using namespace kozero::test;
 
 namespace {
 
@@ -44,6 +47,22 @@ AdamWShard<T> part(State& state, std::vector<T>& parameter, std::int64_t begin, 
           parameter.data() + begin};
 }
 
+/// Gradients of type G, which the state keeps as the floats that they are.
+template <class G>
+std::vector<G> round_gradients(State& state) {
+  std::vector<G> rounded;
+  for (float& gradient : state.gradient) {
+    rounded.push_back(static_cast<G>(gradient));
+    gradient = static_cast<float>(rounded.back());
+  }
+  return rounded;
+}
+
+template <class T>
+std::vector<float> as_floats(std::vector<T> const& values) {
+  return {values.begin(), values.end()};
+}
+
 bool same_bits(std::vector<float> const& a, std::vector<float> const& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
@@ -53,15 +72,24 @@ constexpr std::int64_t decay_end = 40003;
 
 } // namespace
 
-TEST_CASE("AdamW follows its formula, in double") {
+/// A compute type and a type of gradients.
+using Types = std::tuple<std::pair<bf16, bf16>, std::pair<bf16, float>, std::pair<float, float>>;
+
+TEMPLATE_LIST_TEST_CASE("AdamW follows its formula, in double", "", Types) {
+  using T = typename TestType::first_type;
+  using G = typename TestType::second_type;
   OptimizerConfig const config;
   State state = random_state(count);
+  auto const gradients = round_gradients<G>(state);
   State const before = state;
-  std::vector<bf16> parameter(count);
+  std::vector<T> parameter(count);
   double const lr = 3e-4;
   double const clip = 0.37;
   std::int64_t const t = 5;
-  adamw_step(HostLane(), part(state, parameter, 0, count, decay_end), AdamWScalars(config, lr, t, clip));
+  AdamWShard<T> shard = part(state, parameter, 0, count, decay_end);
+  shard.gradient = gradients.data();
+  shard.gradient_type = dtype_of<G>;
+  adamw_step(HostLane(), shard, AdamWScalars(config, lr, t, clip));
   double largest = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     double const g = clip * before.gradient[i];
@@ -73,7 +101,7 @@ TEST_CASE("AdamW follows its formula, in double") {
     largest = std::max(largest, std::abs(state.master[i] - (decayed - step)) / (std::abs(decayed) + std::abs(step)));
     REQUIRE(std::abs(state.m[i] - m) <= 1e-6 * (std::abs(before.m[i]) + std::abs(g)));
     REQUIRE(std::abs(state.v[i] - v) <= 1e-6 * v);
-    REQUIRE(parameter[i].bits() == bf16(state.master[i]).bits());
+    REQUIRE(static_cast<float>(parameter[i]) == static_cast<float>(static_cast<T>(state.master[i])));
   }
   CHECK(largest < 2e-7);
 }
@@ -113,19 +141,58 @@ TEST_CASE("only elements before the end of the decayed part shrink when gradient
   }
 }
 
-#ifdef KOZERO_TWO_HOST_TARGETS
-TEST_CASE("AVX2 and AVX-512 have the same bits") {
-  bool const wide = host_uses_avx512();
-  AdamWScalars const scalars(OptimizerConfig(), 1e-3, 3, 0.5);
-  State first = random_state(count);
-  State second = first;
-  std::vector<bf16> parameter(count);
-  adamw_step(HostLane(), part(first, parameter, 0, count, decay_end), scalars);
-  host_uses_avx512() = false;
-  adamw_step(HostLane(), part(second, parameter, 0, count, decay_end), scalars);
-  host_uses_avx512() = wide;
-  CHECK(same_bits(first.master, second.master));
-  CHECK(same_bits(first.m, second.m));
-  CHECK(same_bits(first.v, second.v));
+TEST_CASE("no elements, one, and those around the ends of tiles and groups are each updated once") {
+  AdamWScalars const scalars(OptimizerConfig(), 1e-3, 3, 1.0);
+  for (std::int64_t const n : {0, 1, 31, 32, 33, 543, 16383, 16384, 16385, 32769}) {
+    CAPTURE(n);
+    State state = random_state(n + 1); // the last must stay
+    State expected = state;
+    std::vector<float> parameter(n + 1, -1.0f);
+    adamw_step(HostLane(), part(state, parameter, 0, n, n / 2), scalars);
+    for (std::int64_t i = 0; i < n; ++i) {
+      adamw_element(expected.master[i], expected.m[i], expected.v[i], expected.gradient[i],
+                    i < n / 2 ? scalars.keep : 1.0f, scalars);
+    }
+    REQUIRE(same_bits(state.master, expected.master));
+    REQUIRE(same_bits(state.m, expected.m));
+    REQUIRE(same_bits(state.v, expected.v));
+    REQUIRE(parameter.back() == -1.0f);
+    parameter.pop_back();
+    expected.master.pop_back();
+    REQUIRE(same_bits(parameter, expected.master));
+  }
 }
-#endif
+
+TEMPLATE_LIST_TEST_CASE("one thread or many, any instruction set: the same bits", "", Types) {
+  using T = typename TestType::first_type;
+  using G = typename TestType::second_type;
+  AdamWScalars const scalars(OptimizerConfig(), 1e-3, 3, 0.5);
+  State start = random_state(count);
+  auto const gradients = round_gradients<G>(start);
+  State expected = start;
+  for (std::int64_t i = 0; i < count; ++i) {
+    adamw_element(expected.master[i], expected.m[i], expected.v[i], expected.gradient[i],
+                  i < decay_end ? scalars.keep : 1.0f, scalars);
+  }
+  for (HostTarget const target : host_targets()) {
+    AsHostTarget const as(target);
+    for (bool const alone : {true, false}) {
+      CAPTURE(name_of(target), alone);
+      State state = start;
+      std::vector<T> parameter(count);
+      AdamWShard<T> shard = part(state, parameter, 0, count, decay_end);
+      shard.gradient = gradients.data();
+      shard.gradient_type = dtype_of<G>;
+      if (alone) {
+        adamw_step_by_this_thread(shard, scalars);
+      } else {
+        adamw_step(HostLane(), shard, scalars);
+      }
+      REQUIRE(same_bits(state.master, expected.master));
+      REQUIRE(same_bits(state.m, expected.m));
+      REQUIRE(same_bits(state.v, expected.v));
+      std::vector<T> const rounded(expected.master.begin(), expected.master.end());
+      REQUIRE(same_bits(as_floats(parameter), as_floats(rounded)));
+    }
+  }
+}

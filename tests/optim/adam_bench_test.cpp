@@ -1,0 +1,69 @@
+#include "support/catch.hpp"
+
+#include "optim/adam_bench.hpp"
+
+#include <cmath>
+
+using namespace kozero;
+
+namespace {
+
+AdamBenchRow slow_row(int threads) {
+  return {.compute = "bf16", .gradients = "fp32", .threads = threads, .share = 0.4};
+}
+
+std::string only_warning(AdamBenchRow const& row, HostOffer const& offer) {
+  auto const warnings = adam_bench_warnings({row}, offer);
+  REQUIRE(warnings.size() == 1);
+  return warnings.front();
+}
+
+bool contains(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
+
+} // namespace
+
+TEST_CASE("the rows fit each other, and the memory goes back") {
+  Ledger ledger;
+  auto const rows = bench_adam(30001, ledger);
+  int const threads = static_cast<int>(HostExec().concurrency());
+  REQUIRE(rows.size() == (threads > 1 ? 6u : 3u));
+  for (AdamBenchRow const& row : rows) {
+    CHECK((row.threads == threads || row.threads == 1));
+    CHECK(row.ns_per_parameter > 0);
+    CHECK(std::abs(row.gb_per_s * row.ns_per_parameter / row.bytes_per_parameter - 1) < 1e-12);
+    CHECK(row.probe_gb_per_s > 0);
+    CHECK(row.share > 0);
+  }
+  CHECK(rows.front().compute == "bf16");
+  CHECK(rows.front().gradients == "bf16");
+  CHECK(rows.front().bytes_per_parameter == 3 * 8 + 2 + 2 * 2);
+  CHECK(rows.back().compute == "fp32");
+  CHECK(rows.back().bytes_per_parameter == 3 * 8 + 4 + 2 * 4);
+  CHECK(ledger.bytes(Space::host) == 0);
+  CHECK(ledger.peak_bytes(Space::host) == 30001 * adam_bench_bytes_per_parameter);
+}
+
+TEST_CASE("a rate below half of the probe's is a warning with its likeliest cause") {
+  HostOffer const usual{.processors = 8, .allowed = 8, .target = HostTarget::avx2};
+  CHECK(adam_bench_warnings({}, usual).empty());
+  CHECK(adam_bench_warnings({{.threads = 8, .share = 0.5}}, usual).empty());
+  CHECK(contains(only_warning(slow_row(8), usual), "bf16 with gradients of fp32 and 8 threads reaches 0.40"));
+  CHECK(contains(only_warning(slow_row(8), usual), "other programs"));
+  CHECK(contains(only_warning(slow_row(8), {8, 2, HostTarget::avx2}), "8 threads run on 2 processors"));
+  CHECK(contains(only_warning(slow_row(1), {8, 1, HostTarget::avx2}), "1 of 8 processors"));
+  CHECK(contains(only_warning(slow_row(1), {1, 1, HostTarget::avx2}), "other programs"));
+#ifdef KOZERO_HOST_TARGETS
+  CHECK(contains(only_warning(slow_row(8), {8, 8, HostTarget::baseline}), "no AVX2"));
+#endif
+}
+
+TEST_CASE("the quick measurement gives a time for every type, also of one parameter") {
+  for (std::int64_t const parameters : {std::int64_t{1}, std::int64_t{5000}, std::int64_t{1} << 40}) {
+    double const ns = measure_host_adam_ns_per_parameter(parameters, DType::bf16, DType::bf16);
+    CHECK(ns > 0);
+    CHECK(ns < 1e6);
+  }
+  CHECK(measure_host_adam_ns_per_parameter(5000, DType::bf16, DType::f32) > 0);
+  CHECK(measure_host_adam_ns_per_parameter(5000, DType::f32, DType::f32) > 0);
+  CHECK_THROWS_AS(measure_host_adam_ns_per_parameter(5000, DType::i64, DType::f32), Error);
+}
