@@ -10,14 +10,14 @@
 
 namespace kozero {
 
-namespace {
-
 std::string describe(ModelConfig const& model) {
   return fmt::format("GPT-2 {}L {}H {}C, context {}, vocabulary {}, {} head: {} parameters ({})", model.layers,
                      model.heads, model.width, model.context, model.vocabulary, model.tied ? "tied" : "own",
                      parameter_count(model_layout(model)),
                      format_count(static_cast<double>(parameter_count(model_layout(model)))));
 }
+
+namespace {
 
 std::string describe(TokenSet const& set) {
   if (set.windows == 0) return "none";

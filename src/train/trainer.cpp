@@ -118,9 +118,11 @@ bool Trainer<T>::one_batch() {
   std::int64_t valid = feed_.load_training(counters_.batches_seen);
   if (stop_agreed(valid)) return false;
   double const lr = learning_rate(config_.optimizer, config_.schedule, config_.run.updates, counters_.updates_applied);
+  TrafficLedger const before = comm_.traffic();
   auto const step = train_step(lane_, model_, engine_, feed_, valid, config_.optimizer, lr,
                                counters_.updates_applied + 1, comm_, [this] { return stop_agreed(); });
   if (!step) return false;
+  received_.note(before, comm_.traffic());
   ++batches_here_;
   ++counters_.batches_seen;
   ++(step->update.applied ? counters_.updates_applied : counters_.updates_skipped);
@@ -234,9 +236,8 @@ RunEnd Trainer<T>::finish(RunEnd end) {
                  .seconds = seconds_since(start_),
                  .reason = reason});
   progress_.clear();
-  auto const mib = [this](Space space) { return static_cast<double>(ledger_.peak_bytes(space)) / (1 << 20); };
-  log::info("memory      at most {:.1f} MiB device, {:.1f} MiB host and pinned on rank 0", mib(Space::device),
-            mib(Space::host) + mib(Space::pinned));
+  RankPlan const plan = plan_rank(config_, input_.batch, comm_.rank());
+  for (auto const& line : usage_table(plan, ledger_, received_)) log::info("{}", line);
   if (end == RunEnd::done) {
     log::info("done: {} updates in {}, state {}", counters_.updates_applied, format_duration(seconds_since(start_)),
               hash_);

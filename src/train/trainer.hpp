@@ -10,6 +10,7 @@
 #include "train/progress.hpp"
 #include "train/step.hpp"
 #include "train/stop.hpp"
+#include "train/usage_table.hpp"
 #include "zero/engine.hpp"
 
 #include <chrono>
@@ -72,6 +73,7 @@ private:
   std::optional<std::string> stop_reason_; // once the ranks have agreed to stop
   Counters counters_;
   std::optional<MetricsFile> metrics_; // rank 0's
+  MostReceived received_;
   Progress progress_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::int64_t batches_here_ = 0; // since this process started
