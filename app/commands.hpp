@@ -22,6 +22,13 @@ struct CheckArguments {
   bool reference = false;
 };
 
+struct PlanArguments {
+  std::string deck;
+  std::vector<std::string> overrides;
+  std::int64_t ranks = 1;
+  bool json = false;
+};
+
 struct GenerateArguments {
   std::string checkpoint;
   std::string prompt;
@@ -35,6 +42,7 @@ struct GenerateArguments {
 /// Each runs one subcommand and returns the exit status.
 int run_train(TrainArguments const& arguments);
 int run_check(CheckArguments const& arguments);
+int run_plan(PlanArguments const& arguments);
 int run_generate(GenerateArguments const& arguments);
 
 } // namespace kozero
