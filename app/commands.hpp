@@ -27,6 +27,13 @@ struct BenchAdamArguments {
   bool json = false;
 };
 
+struct PlanArguments {
+  std::string deck;
+  std::vector<std::string> overrides;
+  std::int64_t ranks = 1;
+  bool json = false;
+};
+
 struct GenerateArguments {
   std::string checkpoint;
   std::string prompt;
@@ -41,6 +48,7 @@ struct GenerateArguments {
 int run_train(TrainArguments const& arguments);
 int run_check(CheckArguments const& arguments);
 int run_bench_adam(BenchAdamArguments const& arguments);
+int run_plan(PlanArguments const& arguments);
 int run_generate(GenerateArguments const& arguments);
 
 } // namespace kozero

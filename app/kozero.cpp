@@ -1,4 +1,5 @@
-// kozero train | check | generate | bench: trains GPTs with ZeRO on Kokkos and MPI. See doc/ and `kozero --help`.
+// kozero train | check | plan | generate | bench: trains GPTs with ZeRO on Kokkos and MPI. See doc/ and `kozero
+// --help`.
 
 #include "app/commands.hpp"
 
@@ -23,16 +24,18 @@ struct CommandLine {
                "In parallel: mpiexec -n 4 kozero train DECK"};
   TrainArguments train;
   CheckArguments check;
+  PlanArguments plan;
   GenerateArguments generate;
   BenchAdamArguments bench_adam;
   std::function<int()> run;
-  bool needs_all_ranks = false;
+  enum class Needs { nothing, one_rank, all_ranks } needs = Needs::one_rank; // nothing: neither MPI nor a device
 
   CommandLine() {
     app.set_version_flag("--version", version());
     app.require_subcommand(1);
     add_train();
     add_check();
+    add_plan();
     add_generate();
     add_bench();
   }
@@ -52,7 +55,7 @@ private:
         ->excludes(resume)
         ->excludes(overwrite);
     command.callback([this] {
-      needs_all_ranks = true;
+      needs = Needs::all_ranks;
       run = [this] { return run_train(train); };
     });
   }
@@ -65,6 +68,20 @@ private:
     command.callback([this, deck, reference] {
       if (deck->empty() && reference->empty()) throw CLI::RequiredError("deck");
       run = [this] { return run_check(check); };
+    });
+  }
+
+  void add_plan() {
+    CLI::App& command = *app.add_subcommand("plan", "Say what memory and traffic a deck needs, without training");
+    command.add_option("deck", plan.deck, "Input deck (YAML); its data files are not looked at")->required();
+    command.add_option("overrides", plan.overrides, "Keys of the deck with other values");
+    command.add_option("--ranks", plan.ranks, "Data-parallel ranks; none need be there")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+        ->capture_default_str();
+    command.add_flag("--json", plan.json, "Print one JSON object, with bytes as integers");
+    command.callback([this] {
+      needs = Needs::nothing;
+      run = [this] { return run_plan(plan); };
     });
   }
 
@@ -98,17 +115,31 @@ private:
   }
 };
 
+int exit_code_of(std::exception const& failure) {
+  auto const* const error = dynamic_cast<Error const*>(&failure);
+  return error ? error->exit_code() : static_cast<int>(exit_failed);
+}
+
 /// One message for an error; other ranks must not wait for a rank that left alone.
 int report(Runtime const& runtime, std::exception const& failure) {
-  auto const* const error = dynamic_cast<Error const*>(&failure);
   bool const shared = dynamic_cast<SharedError const*>(&failure) != nullptr;
-  int const exit_code = error ? error->exit_code() : static_cast<int>(exit_failed);
+  int const exit_code = exit_code_of(failure);
   if (shared || runtime.ranks() == 1) {
     if (runtime.rank() == 0) log::error("kozero: {}", failure.what());
     return exit_code;
   }
   log::error("kozero: rank {}: {}", runtime.rank(), failure.what());
   Runtime::abort(exit_code);
+}
+
+int run_without_runtime(CommandLine const& command_line) {
+  log::start(log::Voice::speaks);
+  try {
+    return command_line.run();
+  } catch (std::exception const& failure) {
+    log::error("kozero: {}", failure.what());
+    return exit_code_of(failure);
+  }
 }
 
 int run_program(int argc, char** argv) {
@@ -118,11 +149,12 @@ int run_program(int argc, char** argv) {
   } catch (CLI::ParseError const& error) {
     return command_line.app.exit(error) == 0 ? exit_done : exit_bad_input;
   }
+  if (command_line.needs == CommandLine::Needs::nothing) return run_without_runtime(command_line);
   std::signal(SIGXFSZ, SIG_IGN); // a file too large for the user's limits is an error like a full disk, not the end
   Runtime runtime(argc, argv);
   log::start(runtime.rank() == 0 ? log::Voice::speaks : log::Voice::silent);
   try {
-    if (runtime.rank() != 0 && !command_line.needs_all_ranks) return exit_done;
+    if (runtime.rank() != 0 && command_line.needs != CommandLine::Needs::all_ranks) return exit_done;
     return command_line.run();
   } catch (std::exception const& error) {
     return report(runtime, error);

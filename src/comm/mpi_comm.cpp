@@ -229,6 +229,17 @@ private:
 
 } // namespace
 
+PinnedBuffer<unsigned char> staging_memory(Ledger& ledger, MpiCommOptions const& options, int ranks) {
+  // Four regions at the most, each of a whole number of the largest elements for every rank. One message counts in int.
+  std::int64_t const unit = std::int64_t{4} * 8 * ranks;
+  std::int64_t const bytes = options.staging_bytes / unit * unit;
+  KOZERO_REQUIRE(bytes > 0 && bytes <= std::numeric_limits<int>::max(),
+                 "{} bytes of staging memory do not serve {} ranks (they need at least {}, and at the most 2 GiB); use "
+                 "another size",
+                 options.staging_bytes, ranks, unit);
+  return {ledger, Category::staging, "messages", bytes, PinnedBuffer<unsigned char>::Init::none};
+}
+
 MpiComm::MpiComm(Ledger& ledger, MpiCommOptions const& options) : impl_(std::make_unique<Impl>()) {
   KOZERO_REQUIRE(host_reaches_device || options.device == MpiCommOptions::DeviceMemory::staged,
                  "sums over ranks are made on the host (which does not reach this device's memory); stage it");
@@ -236,16 +247,8 @@ MpiComm::MpiComm(Ledger& ledger, MpiCommOptions const& options) : impl_(std::mak
   KOZERO_MPI(MPI_Comm_set_errhandler, impl_->comm, MPI_ERRORS_RETURN);
   KOZERO_MPI(MPI_Comm_rank, impl_->comm, &impl_->rank);
   KOZERO_MPI(MPI_Comm_size, impl_->comm, &impl_->size);
-  // Four regions at the most, each of a whole number of the largest elements for every rank. One message counts in int.
-  std::int64_t const unit = std::int64_t{4} * 8 * impl_->size;
-  std::int64_t const bytes = options.staging_bytes / unit * unit;
-  KOZERO_REQUIRE(bytes > 0 && bytes <= std::numeric_limits<int>::max(),
-                 "{} bytes of staging memory do not serve {} ranks (they need at least {}, and at the most 2 GiB); use "
-                 "another size",
-                 options.staging_bytes, impl_->size, unit);
   impl_->options = options;
-  impl_->staging = PinnedBuffer<unsigned char>(ledger, Category::staging, "messages", bytes,
-                                               PinnedBuffer<unsigned char>::Init::none);
+  impl_->staging = staging_memory(ledger, options, impl_->size);
 }
 
 MpiComm::~MpiComm() {

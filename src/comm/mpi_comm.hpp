@@ -14,6 +14,10 @@ struct MpiCommOptions {
   DeviceMemory device = host_reaches_device ? DeviceMemory::reached : DeviceMemory::staged;
 };
 
+/// The staging memory of a rank of so many: options.staging_bytes, rounded down so that it can be cut evenly. Error
+/// when that is nothing, or more than a message can count.
+PinnedBuffer<unsigned char> staging_memory(Ledger& ledger, MpiCommOptions const& options, int ranks);
+
 /// All ranks of MPI_COMM_WORLD, on a duplicate of it, so that no message meets those of somebody else.
 ///
 /// reduce_scatter exchanges pieces between all pairs of ranks and sums them where they belong, in rounds that fit the

@@ -21,6 +21,7 @@ char const* name_of(Category category) {
   case Category::first_moment: return "first moment";
   case Category::second_moment: return "second moment";
   case Category::activations: return "activations";
+  case Category::recompute: return "recompute peak";
   case Category::logits: return "logits";
   case Category::ring: return "gather ring";
   case Category::staging: return "staging";
@@ -32,15 +33,21 @@ char const* name_of(Category category) {
 namespace {
 
 // The deck key that makes a row smaller.
-char const* remedy(Category category) {
+char const* remedy(Space budget, Category category) {
+  bool const on_host = budget == Space::host;
   switch (category) {
   case Category::parameters:
   case Category::ring: return "zero.stage: 3, or a smaller model";
-  case Category::gradients: return "zero.stage: 2 or 3";
+  case Category::gradients:
+    return on_host ? "precision.gradients: compute, more ranks or a smaller offload.ratio"
+                   : "zero.stage: 2 or 3, precision.gradients: compute or offload.optimizer: host";
   case Category::master:
   case Category::first_moment:
-  case Category::second_moment: return "zero.stage: 1 to 3 on more ranks";
+  case Category::second_moment:
+    return on_host ? "more ranks or a smaller offload.ratio"
+                   : "zero.stage: 1 to 3 on more ranks or offload.optimizer: host";
   case Category::activations: return "batch.micro, model.context or activations.recompute: unit";
+  case Category::recompute: return "batch.micro or model.context";
   case Category::staging: return "nothing (messages take a fixed size); raise the limit";
   case Category::logits:
   case Category::workspace: return "batch.micro";
@@ -48,66 +55,89 @@ char const* remedy(Category category) {
   return "";
 }
 
-/// Pinned memory is host memory.
-Space budget_of(Space space) { return space == Space::device ? Space::device : Space::host; }
-
 double mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 } // namespace
+
+Space budget_of(Space space) { return space == Space::device ? Space::device : Space::host; }
+
+std::int64_t budget_bytes(std::vector<MemoryRow> const& rows, Space space) {
+  std::int64_t bytes = 0;
+  for (auto const& row : rows) bytes += budget_of(row.space) == budget_of(space) ? row.bytes : 0;
+  return bytes;
+}
+
+std::string advice(std::vector<MemoryRow> const& rows, Space space) {
+  std::map<Category, std::int64_t> held;
+  for (auto const& row : rows) {
+    if (budget_of(row.space) == budget_of(space)) held[row.category] += row.bytes;
+  }
+  std::vector<std::pair<Category, std::int64_t>> sorted(held.begin(), held.end());
+  std::sort(sorted.begin(), sorted.end(), [](auto const& a, auto const& b) { return a.second > b.second; });
+  std::string list;
+  for (auto const& [category, bytes] : sorted) {
+    list += fmt::format("\n  {:<14} {:>10.1f} MiB   smaller with {}", name_of(category), mib(bytes),
+                        remedy(budget_of(space), category));
+  }
+  return list;
+}
+
+void Ledger::Figure::add(std::int64_t more) {
+  bytes += more;
+  peak_bytes = std::max(peak_bytes, bytes);
+}
 
 void Ledger::set_limit(Space space, std::int64_t limit_bytes) { limits_[budget_of(space)] = limit_bytes; }
 
 void Ledger::require_room(Space space, std::string const& label, std::int64_t bytes) const {
   auto const limit = limits_.find(budget_of(space));
   if (limit == limits_.end()) return;
-  std::int64_t taken = 0;
-  std::map<Category, std::int64_t> held;
-  for (auto const& [other, account] : accounts_) {
-    if (budget_of(other) != budget_of(space)) continue;
-    taken += account.bytes;
-    for (auto const& [row, row_bytes] : account.rows) held[row] += row_bytes;
-  }
+  std::vector<MemoryRow> const held = rows(&Figure::bytes);
+  std::int64_t const taken = budget_bytes(held, space);
   if (taken + bytes <= limit->second) return;
-  std::vector<std::pair<Category, std::int64_t>> rows(held.begin(), held.end());
-  std::sort(rows.begin(), rows.end(), [](auto const& a, auto const& b) { return a.second > b.second; });
-  std::string list;
-  for (auto const& [row, row_bytes] : rows) {
-    list += fmt::format("\n  {:<14} {:>10.1f} MiB   smaller with {}", name_of(row), mib(row_bytes), remedy(row));
-  }
   throw Error(fmt::format("{} memory: '{}' wants {:.1f} MiB more ({:.1f} of {:.1f} MiB are taken); raise "
                           "memory.{}_limit or shrink a row:{}",
                           name_of(space), label, mib(bytes), mib(taken), mib(limit->second), name_of(budget_of(space)),
-                          list));
+                          advice(held, space)));
 }
 
 void Ledger::take(Space space, Category category, std::string const& label, std::int64_t bytes) {
   require_room(space, label, bytes);
-  Account& account = accounts_[space];
-  account.bytes += bytes;
-  account.peak_bytes = std::max(account.peak_bytes, account.bytes);
-  account.rows[category] += bytes;
+  accounts_[space].all.add(bytes);
+  accounts_[space].rows[category].add(bytes);
 }
 
 void Ledger::give(Space space, Category category, std::int64_t bytes) {
-  accounts_[space].bytes -= bytes;
-  accounts_[space].rows[category] -= bytes;
+  accounts_[space].all.add(-bytes);
+  accounts_[space].rows[category].add(-bytes);
 }
 
-std::int64_t Ledger::bytes(Space space, Category category) const {
+Ledger::Figure Ledger::row(Space space, Category category) const {
   auto const account = accounts_.find(space);
-  if (account == accounts_.end()) return 0;
+  if (account == accounts_.end()) return {};
   auto const row = account->second.rows.find(category);
-  return row == account->second.rows.end() ? 0 : row->second;
+  return row == account->second.rows.end() ? Figure{} : row->second;
 }
 
-std::int64_t Ledger::bytes(Space space) const {
+Ledger::Figure Ledger::all(Space space) const {
   auto const account = accounts_.find(space);
-  return account == accounts_.end() ? 0 : account->second.bytes;
+  return account == accounts_.end() ? Figure{} : account->second.all;
 }
 
-std::int64_t Ledger::peak_bytes(Space space) const {
-  auto const account = accounts_.find(space);
-  return account == accounts_.end() ? 0 : account->second.peak_bytes;
+std::vector<MemoryRow> Ledger::rows(std::int64_t Figure::*what) const {
+  std::vector<MemoryRow> rows;
+  for (auto const& [space, account] : accounts_) {
+    for (auto const& [category, figure] : account.rows) {
+      if (figure.*what > 0) rows.push_back({space, category, figure.*what});
+    }
+  }
+  return rows;
 }
+
+std::int64_t Ledger::bytes(Space space, Category category) const { return row(space, category).bytes; }
+std::int64_t Ledger::bytes(Space space) const { return all(space).bytes; }
+std::int64_t Ledger::peak_bytes(Space space, Category category) const { return row(space, category).peak_bytes; }
+std::int64_t Ledger::peak_bytes(Space space) const { return all(space).peak_bytes; }
+std::vector<MemoryRow> Ledger::peak_rows() const { return rows(&Figure::peak_bytes); }
 
 } // namespace kozero

@@ -21,6 +21,7 @@ enum class Category {
   first_moment,
   second_moment,
   activations,
+  recompute, // activations of one layer at a time, made again for its backward pass
   logits,
   ring,
   staging,
@@ -30,6 +31,21 @@ enum class Category {
 char const* name_of(Space space);
 char const* name_of(Category category);
 
+/// The space whose limit memory counts against: pinned memory is host memory.
+Space budget_of(Space space);
+
+struct MemoryRow {
+  Space space = Space::device;
+  Category category = Category::workspace;
+  std::int64_t bytes = 0;
+  friend bool operator==(MemoryRow const&, MemoryRow const&) = default;
+};
+
+/// What rows take of the budget of `space`, all together.
+std::int64_t budget_bytes(std::vector<MemoryRow> const& rows, Space space);
+/// The rows in the budget of `space`, largest first, each with the deck key that shrinks it: "\n  row …" for each.
+std::string advice(std::vector<MemoryRow> const& rows, Space space);
+
 /// Keeps the account of all memory that holds model state or grows with the model, and its budgets.
 ///
 ///     Ledger ledger;
@@ -38,12 +54,22 @@ char const* name_of(Category category);
 ///     ledger.bytes(Space::device, Category::master);                            // 4 * n
 ///
 /// Buffers give back what they took when they die, so the ledger must outlive them. One thread.
+///
+/// A ledger that counts lets objects be built whose memory is only planned: their buffers have their size and their
+/// entry, but no memory; the pointers are null.
+///
+///     Ledger ledger(Ledger::Buffers::counted);
+///     Model<bf16> model(config, …, ledger);   // of any size, at once
+///     ledger.peak_rows();
 class Ledger {
 public:
-  Ledger() = default;
+  enum class Buffers { allocated, counted };
+
+  explicit Ledger(Buffers buffers = Buffers::allocated) : allocates_(buffers == Buffers::allocated) {}
   Ledger(Ledger const&) = delete;
   Ledger& operator=(Ledger const&) = delete;
 
+  bool allocates() const { return allocates_; }
   /// Pinned memory counts against the host's limit.
   void set_limit(Space space, std::int64_t limit_bytes);
   void take(Space space, Category category, std::string const& label, std::int64_t bytes);
@@ -51,16 +77,28 @@ public:
 
   std::int64_t bytes(Space space, Category category) const;
   std::int64_t bytes(Space space) const;
+  std::int64_t peak_bytes(Space space, Category category) const;
   std::int64_t peak_bytes(Space space) const;
+  /// The most that each row ever held, in the order of the enumerators; none that stayed empty.
+  std::vector<MemoryRow> peak_rows() const;
 
 private:
   void require_room(Space space, std::string const& label, std::int64_t bytes) const;
 
-  struct Account {
+  struct Figure {
     std::int64_t bytes = 0;
     std::int64_t peak_bytes = 0;
-    std::map<Category, std::int64_t> rows;
+    void add(std::int64_t more);
   };
+  struct Account {
+    Figure all;
+    std::map<Category, Figure> rows;
+  };
+  Figure row(Space space, Category category) const;
+  Figure all(Space space) const;
+  std::vector<MemoryRow> rows(std::int64_t Figure::*what) const;
+
+  bool allocates_;
   std::map<Space, Account> accounts_;
   std::map<Space, std::int64_t> limits_;
 };
@@ -91,7 +129,9 @@ public:
   Buffer() = default;
   Buffer(Ledger& ledger, Category category, std::string const& label, std::int64_t count, Init init = Init::zero)
       : claim_(ledger, category, label, count * static_cast<std::int64_t>(sizeof(T))),
-        view_(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), static_cast<std::size_t>(count)) {
+        view_(ledger.allocates() ? View(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), extent(count))
+                                 : View(static_cast<T*>(nullptr), extent(count))) {
+    if (!ledger.allocates()) return;
     if (init == Init::zero) {
       fill_bytes(0);
     } else {
@@ -106,6 +146,8 @@ public:
   std::int64_t size() const { return static_cast<std::int64_t>(view_.extent(0)); }
 
 private:
+  static std::size_t extent(std::int64_t count) { return static_cast<std::size_t>(count); }
+
   void fill_bytes(int value) {
     using Bytes = Kokkos::View<unsigned char*, typename Where::memory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
     if (view_.extent(0) == 0) return;

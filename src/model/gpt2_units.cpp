@@ -15,8 +15,9 @@ namespace kozero {
 namespace {
 
 template <class T>
-DeviceBuffer<T> activation(Ledger& ledger, std::string const& label, std::int64_t count) {
-  return {ledger, Category::activations, label, count, DeviceBuffer<T>::Init::none};
+DeviceBuffer<T> activation(Ledger& ledger, std::string const& label, std::int64_t count,
+                           Category category = Category::activations) {
+  return {ledger, category, label, count, DeviceBuffer<T>::Init::none};
 }
 
 template <class T>
@@ -48,14 +49,15 @@ void Gpt2Embedding<T>::backward(Lane const& lane, Params<T>, Grads grads, MicroB
 // --- layer
 
 template <class T>
-Gpt2LayerFrame<T>::Gpt2LayerFrame(ModelShape const& shape, std::string const& label, Ledger& ledger) {
+Gpt2LayerFrame<T>::Gpt2LayerFrame(ModelShape const& shape, Category category, std::string const& label,
+                                  Ledger& ledger) {
   std::int64_t const n = shape.rows();
   std::int64_t const c = shape.width;
   auto const values = [&](char const* name, std::int64_t width) {
-    return activation<T>(ledger, label + "." + name, n * width);
+    return activation<T>(ledger, label + "." + name, n * width, category);
   };
   auto const statistics = [&](char const* name, std::int64_t count) {
-    return activation<float>(ledger, label + "." + name, count);
+    return activation<float>(ledger, label + "." + name, count, category);
   };
   ln_1 = values("ln_1", c);
   qkv = values("qkv", 3 * c);

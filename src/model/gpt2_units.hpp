@@ -35,7 +35,7 @@ private:
 /// What one layer keeps from its forward pass for its backward pass.
 template <class T>
 struct Gpt2LayerFrame {
-  Gpt2LayerFrame(ModelShape const& shape, std::string const& label, Ledger& ledger);
+  Gpt2LayerFrame(ModelShape const& shape, Category category, std::string const& label, Ledger& ledger);
   DeviceBuffer<T> ln_1, qkv, attention, middle, ln_2, fc, gelu; // [N,C] [N,3C] [N,C] [N,C] [N,C] [N,4C] [N,4C]
   DeviceBuffer<float> mean_1, rstd_1, mean_2, rstd_2;           // [N]
   DeviceBuffer<float> logsumexp;                                // [B·H·T]

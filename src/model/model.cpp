@@ -27,12 +27,15 @@ Model<T>::Model(ModelConfig const& config, std::int64_t batch, Recompute recompu
   Mat<T> const d = trains ? matrix(gradient_) : Mat<T>();
   auto const scratch = trains ? std::make_shared<Gpt2Scratch<T>>(shape_, ledger) : nullptr;
   bool const one_frame = !trains || recompute == Recompute::unit;
-  auto const shared_frame = one_frame ? std::make_shared<Gpt2LayerFrame<T>>(shape_, "layer", ledger) : nullptr;
+  auto const make_frame = [&](Category category, std::string const& label) {
+    return std::make_shared<Gpt2LayerFrame<T>>(shape_, category, label, ledger);
+  };
+  auto const shared_frame =
+      one_frame ? make_frame(trains ? Category::recompute : Category::activations, "layer") : nullptr;
 
   units_.push_back(std::make_unique<Gpt2Embedding<T>>(layout_.front(), stream(0), d));
   for (std::int64_t i = 0; i < config.layers; ++i) {
-    auto const frame =
-        one_frame ? shared_frame : std::make_shared<Gpt2LayerFrame<T>>(shape_, fmt::format("h.{}", i), ledger);
+    auto const frame = one_frame ? shared_frame : make_frame(Category::activations, fmt::format("h.{}", i));
     units_.push_back(
         std::make_unique<Gpt2Layer<T>>(layout_[i + 1], shape_, recompute, frame, scratch, stream(i), stream(i + 1), d));
   }

@@ -18,14 +18,6 @@ Vec<std::int32_t const> copy_to_device(Lane const& lane, DeviceBuffer<std::int32
   return device;
 }
 
-DeviceBuffer<std::int32_t> device_ids(Ledger& ledger, char const* label, std::int64_t count) {
-  return {ledger, Category::workspace, label, count};
-}
-
-HostBuffer<std::int32_t> host_ids(Ledger& ledger, char const* label, std::int64_t count) {
-  return {ledger, Category::workspace, label, count};
-}
-
 std::span<std::int32_t> span_of(HostBuffer<std::int32_t> const& buffer) {
   return {buffer.data(), static_cast<std::size_t>(buffer.size())};
 }
@@ -35,23 +27,16 @@ std::span<std::int32_t> span_of(HostBuffer<std::int32_t> const& buffer) {
 BatchFeed::BatchFeed(Corpus const& corpus, std::int64_t seed, BatchShape const& shape, std::int64_t context, int rank,
                      std::int64_t vocabulary, Ledger& ledger)
     : corpus_(corpus), sampler_(seed, corpus.train.windows), shape_(shape), context_(context), rank_(rank),
-      vocabulary_(vocabulary), inputs_(host_ids(ledger, "inputs", shape.accumulate * shape.micro * context)),
-      targets_(host_ids(ledger, "targets", shape.accumulate * shape.micro * context)),
-      starts_(host_ids(ledger, "group starts", shape.micro * context + 1)),
-      positions_(host_ids(ledger, "group positions", shape.micro * context)),
-      device_tokens_(device_ids(ledger, "tokens", shape.micro * context)),
-      device_targets_(device_ids(ledger, "targets", shape.micro * context)),
-      device_starts_(device_ids(ledger, "group starts", shape.micro * context + 1)),
-      device_positions_(device_ids(ledger, "group positions", shape.micro * context)) {}
+      vocabulary_(vocabulary), buffers_(shape, context, ledger) {}
 
 TokenRows BatchFeed::rows(std::int64_t m) {
   auto const count = static_cast<std::size_t>(shape_.micro * context_);
   auto const first = static_cast<std::size_t>(m) * count;
-  return {context_, span_of(inputs_).subspan(first, count), span_of(targets_).subspan(first, count)};
+  return {context_, span_of(buffers_.inputs).subspan(first, count), span_of(buffers_.targets).subspan(first, count)};
 }
 
 std::int64_t BatchFeed::count_valid() const {
-  auto const targets = span_of(targets_);
+  auto const targets = span_of(buffers_.targets);
   return std::count_if(targets.begin(), targets.end(), [](std::int32_t target) { return target >= 0; });
 }
 
@@ -71,11 +56,13 @@ std::int64_t BatchFeed::load_evaluation(std::int64_t batch) {
 
 MicroBatch BatchFeed::upload(Lane const& lane, std::int64_t m) {
   TokenRows const batch = rows(m);
-  std::int64_t const groups = group_tokens(batch.inputs, vocabulary_, span_of(starts_), span_of(positions_));
-  auto const starts = span_of(starts_).first(static_cast<std::size_t>(groups + 1));
-  return {copy_to_device(lane, device_tokens_, batch.inputs),
-          copy_to_device(lane, device_targets_, batch.targets),
-          {copy_to_device(lane, device_starts_, starts), copy_to_device(lane, device_positions_, span_of(positions_))}};
+  std::int64_t const groups =
+      group_tokens(batch.inputs, vocabulary_, span_of(buffers_.starts), span_of(buffers_.positions));
+  auto const starts = span_of(buffers_.starts).first(static_cast<std::size_t>(groups + 1));
+  return {copy_to_device(lane, buffers_.device_inputs, batch.inputs),
+          copy_to_device(lane, buffers_.device_targets, batch.targets),
+          {copy_to_device(lane, buffers_.device_starts, starts),
+           copy_to_device(lane, buffers_.device_positions, span_of(buffers_.positions))}};
 }
 
 } // namespace kozero

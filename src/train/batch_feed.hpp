@@ -2,6 +2,7 @@
 #include "core/lane.hpp"
 #include "core/ledger.hpp"
 #include "io/corpus.hpp"
+#include "train/batch_buffers.hpp"
 #include "train/batch_reader.hpp"
 #include "train/batch_shape.hpp"
 #include "train/micro_batches.hpp"
@@ -37,9 +38,7 @@ private:
   std::int64_t context_;
   int rank_;
   std::int64_t vocabulary_;
-  HostBuffer<std::int32_t> inputs_, targets_;   // [accumulate, micro, T]
-  HostBuffer<std::int32_t> starts_, positions_; // of one micro-batch
-  DeviceBuffer<std::int32_t> device_tokens_, device_targets_, device_starts_, device_positions_;
+  BatchBuffers buffers_;
 };
 
 } // namespace kozero

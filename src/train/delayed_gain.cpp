@@ -102,9 +102,8 @@ BatchTimes estimate_batch_times(Config const& config, BatchShape const& batch) {
   std::int64_t const tokens = batch.micro * batch.accumulate * config.model.context;
   DType const compute = type_of(config.precision.compute);
   DType const gradients = config.precision.gradients == GradientType::fp32 ? DType::f32 : compute;
-  double const adam_s =
-      1e-9 * measure_host_adam_ns_per_parameter(std::max<std::int64_t>(static_cast<std::int64_t>(on_host), 1), compute,
-                                                gradients);
+  double const adam_s = 1e-9 * measure_host_adam_ns_per_parameter(
+                                   std::max<std::int64_t>(static_cast<std::int64_t>(on_host), 1), compute, gradients);
   return {.device_s = training_flops(config.model, config.activations, tokens) / product_rate(config),
           .host_s = on_host * adam_s,
           .up_s = on_host * static_cast<double>(size_of(compute)) / link_rate()};
@@ -116,9 +115,8 @@ std::string describe_delayed_gain(BatchTimes const& times, HostWork work) {
                                  "with",
                                  times.device_s, times.host_s, gain.synchronous_s, gain.delayed_s);
   if (gain.part() >= worth_it) return text + fmt::format(", {:.0f} % less", 100 * gain.part());
-  text += work == HostWork::takes_turns
-              ? ": no gain, as device and host are the same cores and nothing overlaps"
-              : ": no gain, as one of them has next to nothing to do";
+  text += work == HostWork::takes_turns ? ": no gain, as device and host are the same cores and nothing overlaps"
+                                        : ": no gain, as one of them has next to nothing to do";
   return text + "; better leave offload.delayed_update.start at none";
 }
 

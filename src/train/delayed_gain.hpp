@@ -23,8 +23,9 @@ struct DelayedGain {
 
 enum class HostWork { overlaps, takes_turns };
 
-/// Without delay the results go up while the host works, after the device has; delayed, device and host work at the same
-/// time, and the results go up at the end. Where device and host are the same cores (takes_turns) nothing overlaps.
+/// Without delay the results go up while the host works, after the device has; delayed, device and host work at the
+/// same time, and the results go up at the end. Where device and host are the same cores (takes_turns) nothing
+/// overlaps.
 DelayedGain predict_delayed_gain(BatchTimes const& times, HostWork work);
 
 /// Floating-point operations of a batch's forward and backward passes on one rank: 2 for each weight and token forward,
@@ -34,7 +35,8 @@ double training_flops(ModelConfig const& model, ActivationsConfig const& activat
 /// From short measurements of a matrix product, of AdamW on the host and of the link. Takes about a tenth of a second.
 BatchTimes estimate_batch_times(Config const& config, BatchShape const& batch);
 
-/// "predicted: device 1.20 s, host 0.35 s a batch; 1.55 s -> 1.21 s, 22 % less", with advice where there is none to win.
+/// "predicted: device 1.20 s, host 0.35 s a batch; 1.55 s -> 1.21 s, 22 % less", with advice where there is none to
+/// win.
 std::string describe_delayed_gain(BatchTimes const& times, HostWork work);
 
 } // namespace kozero

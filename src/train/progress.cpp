@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -22,6 +24,14 @@ std::string format_count(double count) {
   if (count >= 1e6) return fmt::format("{:.2f}M", count / 1e6);
   if (count >= 1e4) return fmt::format("{:.1f}k", count / 1e3);
   return fmt::format("{:.0f}", count);
+}
+
+std::string format_bytes(std::int64_t bytes) {
+  constexpr std::array<char const*, 5> units = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; std::abs(value) >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.{}f} {}", value, unit < 3 ? 1 : 2, units[unit]);
 }
 
 namespace {

@@ -5,12 +5,11 @@
 #include "io/library_versions.hpp"
 #include "kernels/gemm.hpp"
 #include "model/model.hpp"
+#include "train/delayed_gain.hpp"
 #include "train/progress.hpp"
 #include "train/version.hpp"
 
 namespace kozero {
-
-namespace {
 
 std::string describe(ModelConfig const& model) {
   return fmt::format("GPT-2 {}L {}H {}C, context {}, vocabulary {}, {} head: {} parameters ({})", model.layers,
@@ -18,6 +17,8 @@ std::string describe(ModelConfig const& model) {
                      parameter_count(model_layout(model)),
                      format_count(static_cast<double>(parameter_count(model_layout(model)))));
 }
+
+namespace {
 
 std::string describe(TokenSet const& set) {
   if (set.windows == 0) return "none";
@@ -69,6 +70,10 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
       fmt::format("{}, {:.1f} an epoch", config.run.updates, updates_per_epoch(corpus.train.windows, batch)));
   row("numbers", describe(config.precision));
   row("sharding", describe(config.zero, config.offload));
+  if (config.offload.delays()) {
+    HostWork const work = host_reaches_device ? HostWork::takes_turns : HostWork::overlaps;
+    row("delay", describe_delayed_gain(estimate_batch_times(config, batch), work));
+  }
   if (survey.ranks_share_cores) {
     table.warnings.push_back("ranks share cores (fewer cores than ranks on a host); start fewer ranks a host, or let "
                              "the launcher bind each to its own cores");

@@ -25,8 +25,8 @@ template <class T>
 Trainer<T>::Trainer(RunInput const& input, Communicator& comm, Ledger& ledger)
     : stop_(input.config.run.time_limit_s), input_(input), config_(input_.config), comm_(comm), ledger_(ledger),
       model_(config_.model, input_.batch.micro, config_.activations.recompute, Purpose::train, ledger),
-      engine_(Plan({config_.zero, config_.offload, config_.precision.gradients}, comm.rank(), comm.size()),
-              model_layout(config_.model), model_uses(config_.model), comm, ledger),
+      engine_(Plan(sharding_of(config_), comm.rank(), comm.size()), model_layout(config_.model),
+              model_uses(config_.model), comm, ledger),
       feed_(input_.corpus, config_.run.seed, input_.batch, config_.model.context, comm.rank(), config_.model.vocabulary,
             ledger),
       progress_(comm.rank() == 0) {
@@ -146,8 +146,12 @@ bool Trainer<T>::one_batch() {
                         .lr = rate_of(t),
                         .t = t,
                         .loss_scale = loss_scale_ ? loss_scale_->value() : 1.0};
+  TrafficLedger const before = comm_.traffic();
+  LinkTraffic const link_before = engine_.link();
   auto const step = train_step(lane_, model_, engine_, feed_, input, comm_, [this] { return stop_agreed(); });
   if (!step) return false;
+  received_.note(before, comm_.traffic());
+  received_.note(link_before, engine_.link());
   ++batches_here_;
   ++counters_.batches_seen;
   applied_now_ = step->update.applied;
@@ -289,9 +293,8 @@ RunEnd Trainer<T>::finish(RunEnd end) {
                  .seconds = seconds_since(start_),
                  .reason = reason});
   progress_.clear();
-  auto const mib = [this](Space space) { return static_cast<double>(ledger_.peak_bytes(space)) / (1 << 20); };
-  log::info("memory      at most {:.1f} MiB device, {:.1f} MiB host and pinned on rank 0", mib(Space::device),
-            mib(Space::host) + mib(Space::pinned));
+  RankPlan const plan = plan_rank(config_, input_.batch, comm_.rank());
+  for (auto const& line : usage_table(plan, ledger_, received_)) log::info("{}", line);
   if (end == RunEnd::done) {
     log::info("done: {} updates in {}, state {}", counters_.updates_applied, format_duration(seconds_since(start_)),
               hash_);

@@ -11,6 +11,7 @@
 #include "train/progress.hpp"
 #include "train/step.hpp"
 #include "train/stop.hpp"
+#include "train/usage_table.hpp"
 #include "zero/engine.hpp"
 
 #include <chrono>
@@ -77,6 +78,7 @@ private:
   Counters counters_;
   std::optional<LossScale> loss_scale_; // fp16 alone
   std::optional<MetricsFile> metrics_;  // rank 0's
+  MostReceived received_;
   Progress progress_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::int64_t batches_here_ = 0; // since this process started

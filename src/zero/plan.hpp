@@ -14,6 +14,10 @@ struct Sharding {
   GradientType gradients = GradientType::fp32;
 };
 
+inline Sharding sharding_of(Config const& config) {
+  return {.zero = config.zero, .offload = config.offload, .gradients = config.precision.gradients};
+}
+
 /// A run of a block's elements that this rank updates, in one memory.
 struct Piece {
   int block = 0;

@@ -10,7 +10,7 @@ namespace kozero {
 
 namespace {
 
-constexpr std::int64_t chunk_elements = 1 << 16; // 256 KiB: lost in any budget, long enough for a message
+constexpr std::int64_t chunk_elements = state_hash_chunk;
 
 /// Hands the pieces of a state to one hash in a fixed order. Where it is sharded the owner of a piece broadcasts it and
 /// rank 0 hashes; where every rank has all of it each hashes its own.

@@ -2,9 +2,13 @@
 #include "comm/communicator.hpp"
 #include "zero/optimizer_state.hpp"
 
+#include <cstdint>
 #include <string>
 
 namespace kozero {
+
+/// Elements that hash_state has in host memory at a time: 256 KiB, lost in any budget, long enough for a message.
+inline constexpr std::int64_t state_hash_chunk = 1 << 16;
 
 /// XXH3-128, as 32 hexadecimal digits, over all tensors in model order: of each its master, m and v, unpadded, as
 /// little-endian fp32. It does not depend on how the state is sharded. Collective; every rank gets it.

@@ -102,3 +102,51 @@ TEST_CASE("New memory is zero; uninitialised memory is NaN in checked builds") {
   CHECK(std::all_of(none.data(), none.data() + 1000, [](float x) { return std::isnan(x); }));
 #endif
 }
+
+TEST_CASE("A ledger knows the peak of each row, in order, without those that stayed empty") {
+  Ledger ledger;
+  HostBuffer<float> const kept(ledger, Category::staging, "kept", 3);
+  { DeviceBuffer<float> const gone(ledger, Category::logits, "gone", 100); }
+  { DeviceBuffer<float> const again(ledger, Category::logits, "again", 60); }
+  DeviceBuffer<float> const parameters(ledger, Category::parameters, "p", 7);
+  DeviceBuffer<float> const nothing(ledger, Category::master, "nothing", 0);
+  CHECK(ledger.bytes(Space::device, Category::logits) == 0);
+  CHECK(ledger.peak_bytes(Space::device, Category::logits) == 400);
+  CHECK(ledger.peak_bytes(Space::device, Category::workspace) == 0);
+  CHECK(ledger.peak_bytes(Space::device) == 400); // never both at a time
+  CHECK(ledger.peak_rows() == std::vector<MemoryRow>{{Space::device, Category::parameters, 28},
+                                                     {Space::device, Category::logits, 400},
+                                                     {Space::host, Category::staging, 12}});
+}
+
+TEST_CASE("Rows add up to budgets: pinned memory is the host's") {
+  std::vector<MemoryRow> const rows = {{Space::device, Category::parameters, 100},
+                                       {Space::pinned, Category::gradients, 20},
+                                       {Space::host, Category::gradients, 3},
+                                       {Space::host, Category::master, 22}};
+  CHECK(budget_bytes(rows, Space::device) == 100);
+  CHECK(budget_bytes(rows, Space::host) == 45);
+  CHECK(budget_bytes(rows, Space::pinned) == 45);
+  std::string const text = advice(rows, Space::host);
+  CAPTURE(text);
+  CHECK(text.find("parameters ") == std::string::npos);
+  CHECK(text.find("gradients ") < text.find("master ")); // 23 bytes in two spaces are one row
+}
+
+TEST_CASE("A ledger that counts takes entries of any size, and no memory") {
+  Ledger ledger(Ledger::Buffers::counted);
+  std::int64_t const many = std::int64_t{1} << 50;
+  {
+    DeviceBuffer<float> buffer(ledger, Category::master, "huge", many);
+    HostBuffer<bf16> const other(ledger, Category::master, "huge", many, HostBuffer<bf16>::Init::none);
+    CHECK(buffer.data() == nullptr);
+    CHECK(buffer.size() == many);
+    CHECK(static_cast<std::int64_t>(buffer.view().extent(0)) == many);
+    DeviceBuffer<float> const moved(std::move(buffer));
+    CHECK(moved.size() == many);
+    CHECK(ledger.bytes(Space::device, Category::master) == 4 * many);
+    CHECK(ledger.bytes(Space::host, Category::master) == 2 * many);
+  }
+  CHECK(ledger.bytes(Space::device) == 0);
+  CHECK(ledger.peak_bytes(Space::device) == 4 * many);
+}

@@ -1,0 +1,20 @@
+#include "app/commands.hpp"
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "io/deck.hpp"
+#include "train/run_plan.hpp"
+
+#include <fmt/format.h>
+
+namespace kozero {
+
+int run_plan(PlanArguments const& arguments) {
+  Deck const deck = read_deck(read_text_file(arguments.deck), arguments.deck, arguments.overrides);
+  for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
+  PlanRecord const plan = plan_run(deck.config, batch_shape(deck.config.batch, arguments.ranks));
+  fmt::print("{}", arguments.json ? to_json(plan) : plan_text(plan));
+  return exit_done;
+}
+
+} // namespace kozero

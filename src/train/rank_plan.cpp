@@ -1,0 +1,53 @@
+#include "train/rank_plan.hpp"
+
+#include "comm/planned_comm.hpp"
+#include "model/model.hpp"
+#include "train/batch_buffers.hpp"
+#include "zero/engine.hpp"
+#include "zero/state_hash.hpp"
+#include "zero/traffic_plan.hpp"
+
+namespace kozero {
+
+namespace {
+
+template <class T>
+UpdateShape update_shape(Config const& config, BatchShape const& batch, std::vector<Piece> const& pieces) {
+  std::int64_t host_elements = 0;
+  for (Piece const& piece : pieces) host_elements += piece.space == Space::host ? piece.interval.size() : 0;
+  bool const as_computed = config.precision.gradients == GradientType::compute;
+  return {.accumulate = batch.accumulate,
+          .parameter_bytes = size_of(dtype_of<T>),
+          .gradient_bytes = size_of(as_computed ? dtype_of<T> : DType::f32),
+          .host_elements = host_elements};
+}
+
+template <class T>
+RankPlan plan_rank_in(Config const& config, BatchShape const& batch, int rank) {
+  Plan const plan(sharding_of(config), rank, static_cast<int>(batch.ranks));
+  ModelLayout const layout = model_layout(config.model);
+  std::vector<UnitUses> const uses = model_uses(config.model);
+
+  // What Trainer and its communicator are made of; the state's hash is taken when all of that is there.
+  Ledger ledger(Ledger::Buffers::counted);
+  PlannedComm comm(ledger, plan.rank(), plan.ranks());
+  Model<T> const model(config.model, batch.micro, config.activations.recompute, Purpose::train, ledger);
+  Engine<T> const engine(plan, layout, uses, comm, ledger);
+  BatchBuffers const buffers(batch, config.model.context, ledger);
+  HostBuffer<float> const hash_chunk(ledger, Category::staging, "state hash", state_hash_chunk);
+
+  return {ledger.peak_rows(), plan_traffic(plan, layout, uses, update_shape<T>(config, batch, plan.pieces(layout)))};
+}
+
+} // namespace
+
+RankPlan plan_rank(Config const& config, BatchShape const& batch, int rank) {
+  switch (config.precision.compute) {
+  case ComputeType::fp32: return plan_rank_in<float>(config, batch, rank);
+  case ComputeType::bf16: return plan_rank_in<bf16>(config, batch, rank);
+  case ComputeType::fp16: return plan_rank_in<fp16>(config, batch, rank);
+  }
+  throw Error("precision.compute has no such type");
+}
+
+} // namespace kozero

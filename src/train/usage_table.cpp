@@ -1,0 +1,62 @@
+#include "train/usage_table.hpp"
+
+#include "train/progress.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace kozero {
+
+void MostReceived::note(TrafficLedger const& before, TrafficLedger const& after) {
+  for (Traffic const purpose : {Traffic::parameters, Traffic::gradients}) {
+    auto& most = bytes_[static_cast<std::size_t>(purpose)];
+    most = std::max(most, after[purpose].bytes - before[purpose].bytes);
+  }
+}
+
+void MostReceived::note(LinkTraffic const& before, LinkTraffic const& after) {
+  link_.down_bytes = std::max(link_.down_bytes, after.down_bytes - before.down_bytes);
+  link_.up_bytes = std::max(link_.up_bytes, after.up_bytes - before.up_bytes);
+}
+
+namespace {
+
+std::string line(std::string const& what, std::int64_t predicted, std::int64_t measured) {
+  std::int64_t const difference = measured - predicted;
+  std::string const verdict =
+      difference == 0 ? "=" : fmt::format("{}{}", difference > 0 ? "+" : "", format_bytes(difference));
+  return fmt::format("  {:<24} {:>12} {:>12}  {}", what, format_bytes(predicted), format_bytes(measured), verdict);
+}
+
+} // namespace
+
+std::vector<std::string> usage_table(RankPlan const& plan, Ledger const& ledger, MostReceived const& received) {
+  std::vector<MemoryRow> const measured = ledger.peak_rows();
+  std::map<std::pair<Space, Category>, std::int64_t> predicted; // of every row that either has
+  for (auto const& row : measured) predicted[{row.space, row.category}] = 0;
+  for (auto const& row : plan.memory) predicted[{row.space, row.category}] = row.bytes;
+
+  std::vector<std::string> lines = {fmt::format("{:<26} {:>12} {:>12}", "a rank's memory", "predicted", "measured")};
+  for (auto const& [row, bytes] : predicted) {
+    auto const& [space, category] = row;
+    lines.push_back(
+        line(fmt::format("{} {}", name_of(space), name_of(category)), bytes, ledger.peak_bytes(space, category)));
+  }
+  for (auto const& [name, space] : {std::pair("all on the device", Space::device), {"all on the host", Space::host}}) {
+    lines.push_back(line(name, budget_bytes(plan.memory, space), budget_bytes(measured, space)));
+  }
+  lines.push_back("received in an update");
+  lines.push_back(line("parameters", plan.traffic.parameters.bytes, received.bytes(Traffic::parameters)));
+  lines.push_back(line("gradients", plan.traffic.gradients.bytes, received.bytes(Traffic::gradients)));
+  if (plan.traffic.to_device_bytes > 0) {
+    lines.push_back("over the link in an update");
+    lines.push_back(line("down to the host", plan.traffic.to_host_bytes, received.link().down_bytes));
+    lines.push_back(line("up to the device", plan.traffic.to_device_bytes, received.link().up_bytes));
+  }
+  return lines;
+}
+
+} // namespace kozero

@@ -1,0 +1,26 @@
+#pragma once
+#include "comm/update_traffic.hpp"
+#include "layout/block_layout.hpp"
+#include "layout/unit_schedule.hpp"
+#include "zero/plan.hpp"
+
+#include <vector>
+
+namespace kozero {
+
+/// What of an update decides how much it moves, beside the plan and the model.
+struct UpdateShape {
+  std::int64_t accumulate = 1;      // micro-batches
+  std::int64_t parameter_bytes = 4; // of an element of the compute type
+  std::int64_t gradient_bytes = 4;  // of an element of the gradients
+  std::int64_t host_elements = 0;   // of what this rank updates, that the host updates
+};
+
+/// The bytes that plan.rank() receives in one update, and that go over its host link, in pure integers: the table of
+/// doc/architecture.md, rank by rank. A rank lacks all of a block but its shard in an all_gather, receives its shard
+/// from every other rank in a reduce_scatter, and both in an all_reduce. The update is one after another, with no
+/// evaluation and no skipped update between: those leave blocks in stage 3's ring that need not be gathered again.
+UpdateTraffic plan_traffic(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses,
+                           UpdateShape const& update);
+
+} // namespace kozero

@@ -1,0 +1,121 @@
+// kozero plan as its users call it, and what train says of it at its end.
+#include "app/cli.hpp"
+
+#include "support/catch.hpp"
+
+using namespace kozero::test;
+using Json = nlohmann::json;
+
+namespace {
+
+std::string const odd = KOZERO_SOURCE_DIR "/inputs/tests/odd.yaml";
+
+ProgramResult plan(std::vector<std::string> const& more) {
+  std::vector<std::string> arguments = {KOZERO_BINARY, "plan", odd};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_program(arguments);
+}
+
+Json planned(std::vector<std::string> more) {
+  more.emplace_back("--json");
+  auto const result = plan(more);
+  INFO(result.err);
+  REQUIRE(result.status == 0);
+  return Json::parse(result.out);
+}
+
+/// The table at the end of train: {predicted, measured, "=" or the difference} of each line.
+std::vector<std::string> verdicts(std::string const& printed) {
+  std::vector<std::string> verdicts;
+  std::istringstream lines(printed.substr(printed.find("a rank's memory")));
+  for (std::string line; std::getline(lines, line) && !line.starts_with("done");) {
+    if (line.starts_with("  ")) verdicts.push_back(line.substr(line.find_last_of(' ') + 1));
+  }
+  return verdicts;
+}
+
+} // namespace
+
+TEST_CASE("plan prints memory, traffic, checkpoint and the stages, of a deck whose data is nowhere") {
+  auto const page = plan({"--ranks", "64", "zero.stage=2", "activations.recompute=unit", "memory.device_limit=1MiB"});
+  INFO(page.out << page.err);
+  CHECK(page.status == 0);
+  CHECK(page.err.empty());
+  CHECK(contains(page.out, {"11697 parameters", "64 ranks", "parameters ", "gradients ", "master ", "first moment ",
+                            "second moment ", "activations ", "recompute peak ", "logits ", "staging ", "workspace ",
+                            "1.0 MiB", "3 calls of all_gather", "3 calls of reduce_scatter", "device to host",
+                            "checkpoint", "    > 2", "31.4 GB"}));
+  for (std::istringstream lines(page.out); !lines.eof();) {
+    std::string line;
+    std::getline(lines, line);
+    INFO(line);
+    CHECK(line.size() <= 120);
+    CHECK(!line.ends_with(' '));
+  }
+}
+
+TEST_CASE("plan --json says all of it to scripts") {
+  Json const json = planned({"--ranks", "3", "zero.stage=3", "batch.accumulate=2", "memory.host_limit=1MiB"});
+  CHECK(json.at("parameters") == 11697);
+  CHECK(json.at("ranks") == 3);
+  CHECK(json.at("stage") == 3);
+  CHECK(json.at("batch") == Json{{"micro", 2}, {"accumulate", 2}, {"global", 12}, {"context", 33}});
+  CHECK(json.at("compute") == "fp32");
+  CHECK(json.at("device_limit").is_null());
+  CHECK(json.at("host_limit") == 1 << 20);
+  CHECK(json.at("device_fits") == true);
+  CHECK(json.at("host_fits") == false); // messages take 32 MiB
+  CHECK(json.at("fits") == false);
+  CHECK(json.at("checkpoint_bytes") == 12 * 11697);
+  // Blocks of 257*21+33*21, 12*21*21+13*21 and 42 elements, in shards of a multiple of 8.
+  auto const shard = [](int size) { return (size + 23) / 24 * 8; };
+  int const elements = shard(6090) + shard(5565) + shard(42);
+  CHECK(json.at("memory").at("device").at("first_moment") == 4 * elements);
+  CHECK(json.at("memory").at("device").at("gather_ring") == 3 * 4 * (shard(6090) + shard(5565) + shard(42)));
+  CHECK(json.at("memory").at("pinned").at("staging") == (32 << 20) / 96 * 96);
+  CHECK(json.at("received").at("gradients") ==
+        Json{{"collective", "reduce_scatter"}, {"calls", 6}, {"bytes", 2 * 2 * 4 * elements}});
+  std::int64_t bytes = 0;
+  for (auto const& row : json.at("memory").at("device")) bytes += row.get<std::int64_t>();
+  CHECK(json.at("device_bytes") == bytes);
+  REQUIRE(json.at("stages").size() == 4);
+  CHECK(json.at("stages").at(3).at("memory") == json.at("memory"));
+  CHECK(json.at("stages").at(0).at("device_bytes") > json.at("device_bytes"));
+  CHECK(json.at("paper").at("bytes").at(0) == 120000000000);
+  CHECK(planned({}).at("ranks") == 1);
+}
+
+TEST_CASE("a plan that cannot be made is refused with status 2") {
+  for (std::vector<std::string> const& more :
+       std::vector<std::vector<std::string>>{{"--ranks", "0"},
+                                             {"--ranks", "-3"},
+                                             {"--ranks", "two"},
+                                             {"--ranks"},
+                                             {"--fly"},
+                                             {"zero.stage=4"},
+                                             {"zero.stag=1"},
+                                             {"batch.accumulate=none", "batch.global=10", "--ranks", "4"}}) {
+    auto const refused = plan(more);
+    INFO(more.front());
+    CHECK(refused.status == 2);
+    CHECK(refused.out.empty());
+    CHECK(!refused.err.empty());
+  }
+  auto const no_deck = run_program({KOZERO_BINARY, "plan", "none.yaml"});
+  CHECK(no_deck.status == 2);
+  CHECK(contains(no_deck.err, {"none.yaml", "No such file"}));
+}
+
+TEST_CASE("train prints measured beside predicted, and they are equal") {
+  Workshop const shop;
+  for (std::string const stage : {"0", "1", "2", "3"}) {
+    auto const result = run_program(
+        on_ranks(2, shop.train("run" + stage, {"zero.stage=" + stage, "run.updates=3", "batch.accumulate=2",
+                                               "data.validation=0.1", "evaluate.every=1", "model.layers=3"})));
+    INFO(result.err);
+    REQUIRE(result.status == 0);
+    auto const all = verdicts(result.err);
+    CHECK(all.size() >= 14);
+    CHECK(std::count(all.begin(), all.end(), "=") == static_cast<std::ptrdiff_t>(all.size()));
+  }
+}

@@ -1,0 +1,99 @@
+// What is predicted of an update's traffic, beside what a communicator counts, rank by rank.
+#include "zero/traffic_plan.hpp"
+
+#include "support/catch.hpp"
+#include "support/small_run.hpp"
+
+#include "comm/world.hpp"
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+/// A model without numbers: `layers` blocks of 1000 elements between an embedding of 100 and a head of 10.
+ModelLayout blocks(int layers) {
+  auto const block = [](char const* name, std::int64_t size) { return BlockLayout(name, {{"t", {size}}}, 0); };
+  ModelLayout layout = {block("embedding", 100)};
+  for (int i = 0; i < layers; ++i) layout.push_back(block("h", 1000));
+  layout.push_back(block("head", 10));
+  return layout;
+}
+
+std::vector<UnitUses> uses_of(std::int64_t layers, bool tied) { return model_uses({.layers = layers, .tied = tied}); }
+
+} // namespace
+
+TEST_CASE("predicted traffic is what this rank receives, to the byte") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  auto const check = [&](auto compute, SmallRunOptions options) {
+    using T = decltype(compute);
+    options.updates = 1;
+    ModelLayout const layout = model_layout(options.model);
+    Plan const plan(sharding(options), comm->rank(), comm->size());
+    UpdateShape const update{.accumulate = options.accumulate, .parameter_bytes = sizeof(T), .gradient_bytes = 4};
+    UpdateTraffic const predicted = plan_traffic(plan, layout, model_uses(options.model), update);
+    auto const measured = small_run<T>(options, *comm);
+    CAPTURE(comm->rank(), options.stage, options.accumulate, options.model.tied, options.model.layers, sizeof(T));
+    CHECK(predicted.parameters.bytes == measured.parameters.bytes);
+    CHECK(predicted.gradients.bytes == measured.gradients.bytes);
+    CHECK(predicted.to_host_bytes == 0);
+    CHECK(predicted.to_device_bytes == 0);
+  };
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    for (std::int64_t const accumulate : {1, 4}) {
+      for (bool const tied : {true, false}) {
+        for (std::int64_t const layers : {1, 4}) {
+          ModelConfig model = tiny_model(); // some ranks have nothing of a block
+          model.layers = layers;
+          model.tied = tied;
+          check(bf16(), {.model = model, .stage = stage, .accumulate = accumulate});
+        }
+      }
+    }
+    check(float(), {.stage = stage, .accumulate = 2});
+  }
+}
+
+TEST_CASE("predicted calls are those of the picture in doc/architecture.md") {
+  // Two layers, own head, one micro-batch: embedding, layer 1 and head come once, layer 0 twice.
+  Plan const plan({.zero = {3}}, 0, 64);
+  auto const traffic = plan_traffic(plan, blocks(2), uses_of(2, false), {});
+  CHECK(traffic.parameters.collective == "all_gather");
+  CHECK(traffic.parameters.calls == 5);
+  CHECK(traffic.gradients.collective == "reduce_scatter");
+  CHECK(traffic.gradients.calls == 4);
+  // Layer 0 is still there when a second micro-batch begins.
+  auto const again = plan_traffic(plan, blocks(2), uses_of(2, false), {.accumulate = 2});
+  CHECK(again.parameters.calls == 9);
+  CHECK(again.gradients.calls == 8);
+
+  auto const whole = plan_traffic(Plan({.zero = {0}}, 0, 64), blocks(2), uses_of(2, false), {.accumulate = 2});
+  CHECK(whole.parameters == CollectiveTraffic{"none", 0, 0});
+  CHECK(whole.gradients.collective == "all_reduce");
+  CHECK(whole.gradients.calls == 4);
+}
+
+TEST_CASE("16-bit gradients are half the traffic of fp32") {
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    Plan const plan({.zero = {stage}}, 1, 3);
+    auto const traffic = [&](std::int64_t bytes) {
+      return plan_traffic(plan, blocks(3), uses_of(3, true), {.accumulate = 4, .gradient_bytes = bytes});
+    };
+    CHECK(traffic(4).gradients.bytes > 0);
+    CHECK(2 * traffic(2).gradients.bytes == traffic(4).gradients.bytes);
+    CHECK(traffic(2).parameters == traffic(4).parameters);
+  }
+}
+
+TEST_CASE("the host link carries gradients down where they are reduced, and 16-bit parameters up once") {
+  UpdateShape const update{.accumulate = 4, .parameter_bytes = 2, .gradient_bytes = 4, .host_elements = 1000};
+  auto const at = [&](std::int64_t stage) {
+    return plan_traffic(Plan({.zero = {stage}}, 0, 2), blocks(1), uses_of(1, true), update);
+  };
+  CHECK(at(1).to_host_bytes == 4 * 1000); // reduced once an update
+  CHECK(at(2).to_host_bytes == 4 * 4 * 1000);
+  CHECK(at(3).to_host_bytes == 4 * 4 * 1000);
+  for (std::int64_t stage = 1; stage <= 3; ++stage) CHECK(at(stage).to_device_bytes == 2 * 1000);
+}
