@@ -1,6 +1,8 @@
 #pragma once
 #include "core/kokkos.hpp"
 
+#include <optional>
+
 namespace kozero {
 
 /// An execution-space instance with its order of work: a stream on a GPU, plain program order on a CPU.
@@ -22,6 +24,19 @@ using HostLane = BasicLane<HostExec>;
 
 /// A lane beside the others: a stream of its own on an accelerator, the default instance on a host.
 Lane separate_lane();
+
+/// A separate_lane() that is made when it is first wanted: its owner can be built where Kokkos is not up, for a plan.
+class LazyLane {
+public:
+  operator Lane const&() const {
+    if (!lane_) lane_ = separate_lane();
+    return *lane_;
+  }
+  void fence() const { static_cast<Lane const&>(*this).fence(); }
+
+private:
+  mutable std::optional<Lane> lane_;
+};
 
 /// What is given to `later` from now on runs after all that was given to `earlier` before. The host does not wait.
 void order_after(Lane const& later, Lane const& earlier);

@@ -12,14 +12,13 @@ namespace kozero {
 namespace {
 
 template <class T>
-UpdateShape update_shape(Config const& config, BatchShape const& batch, std::vector<Piece> const& pieces) {
-  std::int64_t host_elements = 0;
-  for (Piece const& piece : pieces) host_elements += piece.space == Space::host ? piece.interval.size() : 0;
-  bool const as_computed = config.precision.gradients == GradientType::compute;
+UpdateShape update_shape(Plan const& plan, ModelLayout const& layout, BatchShape const& batch) {
+  std::int64_t on_host = 0;
+  for (auto const& piece : plan.pieces(layout)) on_host += piece.space == Space::host ? piece.interval.size() : 0;
   return {.accumulate = batch.accumulate,
           .parameter_bytes = size_of(dtype_of<T>),
-          .gradient_bytes = size_of(as_computed ? dtype_of<T> : DType::f32),
-          .host_elements = host_elements};
+          .gradient_bytes = size_of(plan.gradients_as_computed() ? dtype_of<T> : DType::f32),
+          .host_elements = on_host};
 }
 
 template <class T>
@@ -36,7 +35,7 @@ RankPlan plan_rank_in(Config const& config, BatchShape const& batch, int rank) {
   BatchBuffers const buffers(batch, config.model.context, ledger);
   HostBuffer<float> const hash_chunk(ledger, Category::staging, "state hash", state_hash_chunk);
 
-  return {ledger.peak_rows(), plan_traffic(plan, layout, uses, update_shape<T>(config, batch, plan.pieces(layout)))};
+  return {ledger.peak_rows(), plan_traffic(plan, layout, uses, update_shape<T>(plan, layout, batch))};
 }
 
 } // namespace

@@ -146,12 +146,10 @@ bool Trainer<T>::one_batch() {
                         .lr = rate_of(t),
                         .t = t,
                         .loss_scale = loss_scale_ ? loss_scale_->value() : 1.0};
-  TrafficLedger const before = comm_.traffic();
-  LinkTraffic const link_before = engine_.link();
+  MovedSoFar const before{comm_.traffic(), engine_.link()};
   auto const step = train_step(lane_, model_, engine_, feed_, input, comm_, [this] { return stop_agreed(); });
   if (!step) return false;
-  received_.note(before, comm_.traffic());
-  received_.note(link_before, engine_.link());
+  moved_.note(before, {comm_.traffic(), engine_.link()});
   ++batches_here_;
   ++counters_.batches_seen;
   applied_now_ = step->update.applied;
@@ -294,7 +292,7 @@ RunEnd Trainer<T>::finish(RunEnd end) {
                  .reason = reason});
   progress_.clear();
   RankPlan const plan = plan_rank(config_, input_.batch, comm_.rank());
-  for (auto const& line : usage_table(plan, ledger_, received_)) log::info("{}", line);
+  for (auto const& line : usage_table(plan, ledger_, moved_)) log::info("{}", line);
   if (end == RunEnd::done) {
     log::info("done: {} updates in {}, state {}", counters_.updates_applied, format_duration(seconds_since(start_)),
               hash_);

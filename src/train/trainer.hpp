@@ -78,7 +78,7 @@ private:
   Counters counters_;
   std::optional<LossScale> loss_scale_; // fp16 alone
   std::optional<MetricsFile> metrics_;  // rank 0's
-  MostReceived received_;
+  MostMoved moved_;
   Progress progress_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::int64_t batches_here_ = 0; // since this process started

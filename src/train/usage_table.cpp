@@ -10,16 +10,13 @@
 
 namespace kozero {
 
-void MostReceived::note(TrafficLedger const& before, TrafficLedger const& after) {
+void MostMoved::note(MovedSoFar const& before, MovedSoFar const& after) {
   for (Traffic const purpose : {Traffic::parameters, Traffic::gradients}) {
-    auto& most = bytes_[static_cast<std::size_t>(purpose)];
-    most = std::max(most, after[purpose].bytes - before[purpose].bytes);
+    auto& most = received_[static_cast<std::size_t>(purpose)];
+    most = std::max(most, after.received[purpose].bytes - before.received[purpose].bytes);
   }
-}
-
-void MostReceived::note(LinkTraffic const& before, LinkTraffic const& after) {
-  link_.down_bytes = std::max(link_.down_bytes, after.down_bytes - before.down_bytes);
-  link_.up_bytes = std::max(link_.up_bytes, after.up_bytes - before.up_bytes);
+  link_.down_bytes = std::max(link_.down_bytes, after.link.down_bytes - before.link.down_bytes);
+  link_.up_bytes = std::max(link_.up_bytes, after.link.up_bytes - before.link.up_bytes);
 }
 
 namespace {
@@ -33,7 +30,7 @@ std::string line(std::string const& what, std::int64_t predicted, std::int64_t m
 
 } // namespace
 
-std::vector<std::string> usage_table(RankPlan const& plan, Ledger const& ledger, MostReceived const& received) {
+std::vector<std::string> usage_table(RankPlan const& plan, Ledger const& ledger, MostMoved const& moved) {
   std::vector<MemoryRow> const measured = ledger.peak_rows();
   std::map<std::pair<Space, Category>, std::int64_t> predicted; // of every row that either has
   for (auto const& row : measured) predicted[{row.space, row.category}] = 0;
@@ -49,13 +46,12 @@ std::vector<std::string> usage_table(RankPlan const& plan, Ledger const& ledger,
     lines.push_back(line(name, budget_bytes(plan.memory, space), budget_bytes(measured, space)));
   }
   lines.push_back("received in an update");
-  lines.push_back(line("parameters", plan.traffic.parameters.bytes, received.bytes(Traffic::parameters)));
-  lines.push_back(line("gradients", plan.traffic.gradients.bytes, received.bytes(Traffic::gradients)));
-  if (plan.traffic.to_device_bytes > 0) {
-    lines.push_back("over the link in an update");
-    lines.push_back(line("down to the host", plan.traffic.to_host_bytes, received.link().down_bytes));
-    lines.push_back(line("up to the device", plan.traffic.to_device_bytes, received.link().up_bytes));
-  }
+  lines.push_back(line("parameters", plan.traffic.parameters.bytes, moved.received(Traffic::parameters)));
+  lines.push_back(line("gradients", plan.traffic.gradients.bytes, moved.received(Traffic::gradients)));
+  if (plan.traffic.to_device_bytes == 0 && moved.link().up_bytes == 0) return lines;
+  lines.push_back("over the host link in an update");
+  lines.push_back(line("device to host", plan.traffic.to_host_bytes, moved.link().down_bytes));
+  lines.push_back(line("host to device", plan.traffic.to_device_bytes, moved.link().up_bytes));
   return lines;
 }
 

@@ -11,22 +11,27 @@
 
 namespace kozero {
 
-/// The most bytes that one update brought this rank. An update after an evaluation or a skipped one may bring less than
-/// others, as stage 3's ring still holds blocks; none brings more.
-class MostReceived {
+/// What had been moved at some time: the accounts of the communicator and of the engine.
+struct MovedSoFar {
+  TrafficLedger received;
+  LinkTraffic link;
+};
+
+/// The most bytes that one update brought this rank, and sent over its host link. An update after an evaluation or a
+/// skipped one may bring less than others, as stage 3's ring still holds blocks; none brings more.
+class MostMoved {
 public:
-  /// An update was done between these two states of the communicator's account.
-  void note(TrafficLedger const& before, TrafficLedger const& after);
-  void note(LinkTraffic const& before, LinkTraffic const& after);
-  std::int64_t bytes(Traffic purpose) const { return bytes_[static_cast<std::size_t>(purpose)]; }
+  /// An update was done between these two times.
+  void note(MovedSoFar const& before, MovedSoFar const& after);
+  std::int64_t received(Traffic purpose) const { return received_[static_cast<std::size_t>(purpose)]; }
   LinkTraffic const& link() const { return link_; }
 
 private:
-  std::array<std::int64_t, 3> bytes_{};
+  std::array<std::int64_t, 3> received_{};
   LinkTraffic link_;
 };
 
-/// Predicted beside measured, a line each: what each row of the ledger held at the most, and what an update brought.
-std::vector<std::string> usage_table(RankPlan const& plan, Ledger const& ledger, MostReceived const& received);
+/// Predicted beside measured, a line each: what each row of the ledger held at the most, and what an update moved.
+std::vector<std::string> usage_table(RankPlan const& plan, Ledger const& ledger, MostMoved const& moved);
 
 } // namespace kozero

@@ -41,7 +41,7 @@ private:
 
   std::vector<Piece> pieces_;
   LinkTraffic& traffic_;
-  Lane down_ = separate_lane();
+  LazyLane down_;
   std::vector<std::vector<PlacedBuffer<G>>> arrays_; // by set and piece
   PinnedBuffer<G> arriving_;                         // part of a further micro-batch's piece, before it is added
   int present_ = 0;

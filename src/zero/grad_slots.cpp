@@ -21,7 +21,7 @@ GradSlots::GradSlots(Plan const& plan, ModelLayout const& layout, std::vector<Un
   }
 }
 
-float* GradSlots::open(Lane const& lane, int block) {
+float* GradSlots::begin(Lane const& lane, int block) {
   float* const slot = data(block);
   if (!under_way_[block]) {
     under_way_[block] = true;

@@ -17,10 +17,10 @@ class GradSlots {
 public:
   GradSlots(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Ledger& ledger);
 
-  /// The slot of a block; zeroed when it is asked for the first time since close(). [capacity of the block]
-  float* open(Lane const& lane, int block);
+  /// The slot of a block; zeroed when it is asked for the first time since end(). [capacity of the block]
+  float* begin(Lane const& lane, int block);
   float* data(int block) const { return slots_[slot_of_block_[block]].data(); }
-  void close(int block) { under_way_[block] = false; }
+  void end(int block) { under_way_[block] = false; }
 
 private:
   std::vector<std::int64_t> sizes_; // of the blocks

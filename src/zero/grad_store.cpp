@@ -48,7 +48,7 @@ public:
     if constexpr (in_place) {
       return make_vec(blocks_[number].data(), size);
     } else {
-      return make_vec(slots_->open(lane, number), size);
+      return make_vec(slots_->begin(lane, number), size);
     }
   }
 
@@ -61,7 +61,7 @@ public:
       } else {
         accumulate(lane, block, slots_->data(number), partition.size());
       }
-      slots_->close(number);
+      slots_->end(number);
     }
     if (!place_.last()) return;
     Span const whole = span_of(block, partition);
@@ -132,7 +132,7 @@ public:
 
   Vec<float> block(Lane const& lane, int number) override {
     if constexpr (!rounds) shards_.release(lane); // copies out of the slot
-    return make_vec(slots_.open(lane, number), partitions_[number].size());
+    return make_vec(slots_.begin(lane, number), partitions_[number].size());
   }
 
   void reduce(Lane const& lane, int number) override {
@@ -143,7 +143,7 @@ public:
       if (pieces_[p].block != number) continue;
       shards_.deliver(lane, static_cast<int>(p), wire + pieces_[p].interval.begin, place_.first());
     }
-    slots_.close(number);
+    slots_.end(number);
   }
 
   void wait(Lane const& lane) const override { shards_.wait(lane); }

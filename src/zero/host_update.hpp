@@ -56,7 +56,7 @@ private:
   LinkTraffic& traffic_;
   std::vector<Tile> tiles_;
   std::array<PinnedBuffer<T>, 2> staging_;
-  std::array<Lane, 2> up_ = {separate_lane(), separate_lane()};
+  std::array<LazyLane, 2> up_;
   std::vector<PinnedBuffer<T>> late_;   // with delayed updates, by part
   std::optional<AdamWScalars> scalars_; // of the delayed update under way
   std::size_t next_ = 0;                // its next tile

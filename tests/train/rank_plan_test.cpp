@@ -67,6 +67,30 @@ TEST_CASE("predicted memory is what a training holds at its peak, row by row, to
   }
 }
 
+TEST_CASE("predicted memory is what a training with offload holds") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.run.updates = 3;
+  config.batch.accumulate = 2;
+  config.offload.optimizer = OffloadTarget::host;
+  config.precision.compute = ComputeType::bf16;
+  for (std::int64_t stage = 1; stage <= 3; ++stage) {
+    config.zero.stage = stage;
+    for (double const ratio : {0.0, 0.5, 1.0}) {
+      config.offload.ratio = ratio;
+      for (std::optional<std::int64_t> const& late : {std::optional<std::int64_t>(), std::optional<std::int64_t>(2)}) {
+        config.offload.delayed_update.start = late;
+        config.precision.gradients = late ? GradientType::compute : GradientType::fp32;
+        CAPTURE(world->rank(), stage, ratio, late.has_value());
+        auto const predicted = plan_rank(config, batch_shape(config.batch, world->size()), world->rank()).memory;
+        CHECK(told(predicted) == told(measured(config, folder.file("run"))));
+      }
+    }
+  }
+}
+
 TEST_CASE("a limit of what is predicted holds, and one byte less does not") {
   Ledger ledger;
   auto const world = make_world_communicator(ledger);

@@ -31,16 +31,20 @@ TEST_CASE("predicted stands beside measured, equal or with the difference, for r
                                  {Space::device, Category::gradients, 100},
                                  {Space::device, Category::logits, 7},
                                  {Space::host, Category::staging, 4096}},
-                      .traffic = {.parameters = {"all_gather", 3, 60}, .gradients = {"reduce_scatter", 3, 90}}};
-  TrafficLedger before, after;
-  before.add(Traffic::gradients, 1000, 1);
-  after.add(Traffic::parameters, 30, 2);
-  after.add(Traffic::gradients, 1080, 1);
-  MostReceived received;
-  received.note(before, after);
-  received.note(after, after); // an update that moved less does not count
+                      .traffic = {.parameters = {"all_gather", 3, 60},
+                                  .gradients = {"reduce_scatter", 3, 90},
+                                  .to_host_bytes = 40,
+                                  .to_device_bytes = 10}};
+  MovedSoFar before, after;
+  before.received.add(Traffic::gradients, 1000, 1);
+  after.received.add(Traffic::parameters, 30, 2);
+  after.received.add(Traffic::gradients, 1080, 1);
+  after.link = {.down_bytes = 40, .up_bytes = 20};
+  MostMoved moved;
+  moved.note(before, after);
+  moved.note(after, after); // an update that moved less does not count
 
-  auto const lines = usage_table(plan, ledger, received);
+  auto const lines = usage_table(plan, ledger, moved);
   CHECK(words_of(lines, "device parameters") == Words{"100", "B", "100", "B", "="});
   CHECK(words_of(lines, "device gradients") == Words{"100", "B", "110", "B", "+10", "B"});
   CHECK(words_of(lines, "device gather ring") == Words{"0", "B", "5", "B", "+5", "B"});
@@ -49,4 +53,6 @@ TEST_CASE("predicted stands beside measured, equal or with the difference, for r
   CHECK(words_of(lines, "all on the device") == Words{"207", "B", "215", "B", "+8", "B"});
   CHECK(words_of(lines, "parameters") == Words{"60", "B", "60", "B", "="});
   CHECK(words_of(lines, "gradients") == Words{"90", "B", "80", "B", "-10", "B"});
+  CHECK(words_of(lines, "device to host") == Words{"40", "B", "40", "B", "="});
+  CHECK(words_of(lines, "host to device") == Words{"10", "B", "20", "B", "+10", "B"});
 }

@@ -20,6 +20,8 @@ ModelLayout blocks(int layers) {
   return layout;
 }
 
+Sharding at_stage(std::int64_t stage) { return {.zero = {stage}}; }
+
 std::vector<UnitUses> uses_of(std::int64_t layers, bool tied) { return model_uses({.layers = layers, .tied = tied}); }
 
 } // namespace
@@ -32,14 +34,19 @@ TEST_CASE("predicted traffic is what this rank receives, to the byte") {
     options.updates = 1;
     ModelLayout const layout = model_layout(options.model);
     Plan const plan(sharding(options), comm->rank(), comm->size());
-    UpdateShape const update{.accumulate = options.accumulate, .parameter_bytes = sizeof(T), .gradient_bytes = 4};
+    UpdateShape update{.accumulate = options.accumulate, .parameter_bytes = sizeof(T)};
+    update.gradient_bytes = options.gradients == GradientType::compute ? sizeof(T) : sizeof(float);
+    for (auto const& piece : plan.pieces(layout)) {
+      update.host_elements += piece.space == Space::host ? piece.interval.size() : 0;
+    }
     UpdateTraffic const predicted = plan_traffic(plan, layout, model_uses(options.model), update);
     auto const measured = small_run<T>(options, *comm);
     CAPTURE(comm->rank(), options.stage, options.accumulate, options.model.tied, options.model.layers, sizeof(T));
     CHECK(predicted.parameters.bytes == measured.parameters.bytes);
     CHECK(predicted.gradients.bytes == measured.gradients.bytes);
-    CHECK(predicted.to_host_bytes == 0);
-    CHECK(predicted.to_device_bytes == 0);
+    CHECK(predicted.to_host_bytes == measured.link.down_bytes);
+    CHECK(predicted.to_device_bytes == measured.link.up_bytes);
+    CHECK((predicted.to_host_bytes > 0) == (update.host_elements > 0));
   };
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     for (std::int64_t const accumulate : {1, 4}) {
@@ -53,12 +60,22 @@ TEST_CASE("predicted traffic is what this rank receives, to the byte") {
       }
     }
     check(float(), {.stage = stage, .accumulate = 2});
+    check(bf16(), {.stage = stage, .gradients = GradientType::compute, .accumulate = 2});
+    for (double const ratio : {0.5, 1.0}) {
+      for (GradientType const gradients : {GradientType::fp32, GradientType::compute}) {
+        if (stage == 0) continue; // is refused
+        OffloadConfig const offload{.optimizer = OffloadTarget::host, .ratio = ratio};
+        for (std::int64_t const accumulate : {1, 4}) {
+          check(bf16(), {.stage = stage, .offload = offload, .gradients = gradients, .accumulate = accumulate});
+        }
+      }
+    }
   }
 }
 
 TEST_CASE("predicted calls are those of the picture in doc/architecture.md") {
   // Two layers, own head, one micro-batch: embedding, layer 1 and head come once, layer 0 twice.
-  Plan const plan({.zero = {3}}, 0, 64);
+  Plan const plan(at_stage(3), 0, 64);
   auto const traffic = plan_traffic(plan, blocks(2), uses_of(2, false), {});
   CHECK(traffic.parameters.collective == "all_gather");
   CHECK(traffic.parameters.calls == 5);
@@ -69,7 +86,7 @@ TEST_CASE("predicted calls are those of the picture in doc/architecture.md") {
   CHECK(again.parameters.calls == 9);
   CHECK(again.gradients.calls == 8);
 
-  auto const whole = plan_traffic(Plan({.zero = {0}}, 0, 64), blocks(2), uses_of(2, false), {.accumulate = 2});
+  auto const whole = plan_traffic(Plan(at_stage(0), 0, 64), blocks(2), uses_of(2, false), {.accumulate = 2});
   CHECK(whole.parameters == CollectiveTraffic{"none", 0, 0});
   CHECK(whole.gradients.collective == "all_reduce");
   CHECK(whole.gradients.calls == 4);
@@ -77,7 +94,7 @@ TEST_CASE("predicted calls are those of the picture in doc/architecture.md") {
 
 TEST_CASE("16-bit gradients are half the traffic of fp32") {
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
-    Plan const plan({.zero = {stage}}, 1, 3);
+    Plan const plan(at_stage(stage), 1, 3);
     auto const traffic = [&](std::int64_t bytes) {
       return plan_traffic(plan, blocks(3), uses_of(3, true), {.accumulate = 4, .gradient_bytes = bytes});
     };
@@ -90,7 +107,7 @@ TEST_CASE("16-bit gradients are half the traffic of fp32") {
 TEST_CASE("the host link carries gradients down where they are reduced, and 16-bit parameters up once") {
   UpdateShape const update{.accumulate = 4, .parameter_bytes = 2, .gradient_bytes = 4, .host_elements = 1000};
   auto const at = [&](std::int64_t stage) {
-    return plan_traffic(Plan({.zero = {stage}}, 0, 2), blocks(1), uses_of(1, true), update);
+    return plan_traffic(Plan(at_stage(stage), 0, 2), blocks(1), uses_of(1, true), update);
   };
   CHECK(at(1).to_host_bytes == 4 * 1000); // reduced once an update
   CHECK(at(2).to_host_bytes == 4 * 4 * 1000);
