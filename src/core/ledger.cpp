@@ -74,10 +74,10 @@ void Ledger::require_room(Space space, std::string const& label, std::int64_t by
   for (auto const& [row, row_bytes] : rows) {
     list += fmt::format("\n  {:<14} {:>10.1f} MiB   smaller with {}", name_of(row), mib(row_bytes), remedy(row));
   }
-  throw Error(fmt::format("{} memory: '{}' wants {:.1f} MiB more ({:.1f} of {:.1f} MiB are taken); raise "
-                          "memory.{}_limit or shrink a row:{}",
-                          name_of(space), label, mib(bytes), mib(taken), mib(limit->second), name_of(budget_of(space)),
-                          list));
+  throw LimitError(fmt::format("{} memory: '{}' wants {:.1f} MiB more ({:.1f} of {:.1f} MiB are taken); raise "
+                               "memory.{}_limit or shrink a row:{}",
+                               name_of(space), label, mib(bytes), mib(taken), mib(limit->second),
+                               name_of(budget_of(space)), list));
 }
 
 void Ledger::take(Space space, Category category, std::string const& label, std::int64_t bytes) {

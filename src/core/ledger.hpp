@@ -30,6 +30,12 @@ enum class Category {
 char const* name_of(Space space);
 char const* name_of(Category category);
 
+/// What is asked for does not fit in a limit of the ledger.
+class LimitError : public Error {
+public:
+  using Error::Error;
+};
+
 /// Keeps the account of all memory that holds model state or grows with the model, and its budgets.
 ///
 ///     Ledger ledger;
@@ -46,6 +52,7 @@ public:
 
   /// Pinned memory counts against the host's limit.
   void set_limit(Space space, std::int64_t limit_bytes);
+  /// LimitError where that passes the limit.
   void take(Space space, Category category, std::string const& label, std::int64_t bytes);
   void give(Space space, Category category, std::int64_t bytes);
 
