@@ -32,9 +32,16 @@ struct GenerateArguments {
   std::int64_t seed = 1;
 };
 
+struct SelftestArguments {
+  std::string deck;
+  std::vector<std::string> overrides;
+  std::int64_t updates = 4;
+};
+
 /// Each runs one subcommand and returns the exit status.
 int run_train(TrainArguments const& arguments);
 int run_check(CheckArguments const& arguments);
 int run_generate(GenerateArguments const& arguments);
+int run_selftest(SelftestArguments const& arguments);
 
 } // namespace kozero

@@ -1,4 +1,4 @@
-// kozero train | check | generate: trains GPTs with ZeRO on Kokkos and MPI. See doc/ and `kozero --help`.
+// kozero train | check | generate | selftest: trains GPTs with ZeRO on Kokkos and MPI. See doc/ and `kozero --help`.
 
 #include "app/commands.hpp"
 
@@ -24,6 +24,7 @@ struct CommandLine {
   TrainArguments train;
   CheckArguments check;
   GenerateArguments generate;
+  SelftestArguments selftest;
   std::function<int()> run;
   bool needs_all_ranks = false;
 
@@ -33,6 +34,7 @@ struct CommandLine {
     add_train();
     add_check();
     add_generate();
+    add_selftest();
   }
 
 private:
@@ -84,6 +86,23 @@ private:
         ->capture_default_str();
     command.add_option("--seed", generate.seed, "Of the random choices")->capture_default_str();
     command.callback([this] { run = [this] { return run_generate(generate); }; });
+  }
+
+  void add_selftest() {
+    CLI::App& command = *app.add_subcommand(
+        "selftest", "Train a few updates in every combination of stage, offload and delayed update, and compare");
+    command.add_option("deck", selftest.deck, "Input deck (YAML)")->required();
+    command.add_option("overrides", selftest.overrides, "Keys of the deck with other values");
+    command.add_option("--updates", selftest.updates, "Of each run; a delay shows from the third on")
+        ->check(CLI::Range(3, 10000))
+        ->capture_default_str();
+    command.footer("Uses the deck's model, data, batch and precision; writes nothing, and does not touch run.dir.\n"
+                   "Make a large deck smaller: kozero selftest DECK batch.micro=1 model.layers=2 model.context=128\n"
+                   "Exit status 1 if anything differs that should be equal.\n");
+    command.callback([this] {
+      needs_all_ranks = true;
+      run = [this] { return run_selftest(selftest); };
+    });
   }
 };
 
