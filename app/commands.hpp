@@ -44,11 +44,18 @@ struct GenerateArguments {
   std::int64_t seed = 1;
 };
 
+struct SelftestArguments {
+  std::string deck;
+  std::vector<std::string> overrides;
+  std::int64_t updates = 4;
+};
+
 /// Each runs one subcommand and returns the exit status.
 int run_train(TrainArguments const& arguments);
 int run_check(CheckArguments const& arguments);
 int run_bench_adam(BenchAdamArguments const& arguments);
 int run_plan(PlanArguments const& arguments);
 int run_generate(GenerateArguments const& arguments);
+int run_selftest(SelftestArguments const& arguments);
 
 } // namespace kozero

@@ -1,5 +1,5 @@
-// kozero train | check | plan | generate | bench: trains GPTs with ZeRO on Kokkos and MPI. See doc/ and `kozero
-// --help`.
+// kozero train | check | plan | generate | selftest | bench: trains GPTs with ZeRO on Kokkos and MPI. See doc/ and
+// `kozero --help`.
 
 #include "app/commands.hpp"
 
@@ -27,6 +27,7 @@ struct CommandLine {
   PlanArguments plan;
   GenerateArguments generate;
   BenchAdamArguments bench_adam;
+  SelftestArguments selftest;
   std::function<int()> run;
   enum class Needs { nothing, one_rank, all_ranks } needs = Needs::one_rank; // nothing: neither MPI nor a device
 
@@ -38,6 +39,7 @@ struct CommandLine {
     add_plan();
     add_generate();
     add_bench();
+    add_selftest();
   }
 
 private:
@@ -112,6 +114,23 @@ private:
     adam.add_option("--params", bench_adam.params, "Parameters to update, with k, M or G")->capture_default_str();
     adam.add_flag("--json", bench_adam.json, "Print one JSON object instead of a table");
     adam.callback([this] { run = [this] { return run_bench_adam(bench_adam); }; });
+  }
+
+  void add_selftest() {
+    CLI::App& command = *app.add_subcommand(
+        "selftest", "Train a few updates in every combination of stage, offload and delayed update, and compare");
+    command.add_option("deck", selftest.deck, "Input deck (YAML)")->required();
+    command.add_option("overrides", selftest.overrides, "Keys of the deck with other values");
+    command.add_option("--updates", selftest.updates, "Of each run; a delay shows from the third on")
+        ->check(CLI::Range(3, 10000))
+        ->capture_default_str();
+    command.footer("Uses the deck's model, data, batch and precision; writes nothing, and does not touch run.dir.\n"
+                   "Make a large deck smaller: kozero selftest DECK batch.micro=1 model.layers=2 model.context=128\n"
+                   "Exit status 1 if anything differs that should be equal.\n");
+    command.callback([this] {
+      needs = Needs::all_ranks;
+      run = [this] { return run_selftest(selftest); };
+    });
   }
 };
 

@@ -1,7 +1,7 @@
 #include "app/commands.hpp"
 
+#include "app/job.hpp"
 #include "comm/agree.hpp"
-#include "comm/launcher.hpp"
 #include "comm/survey.hpp"
 #include "comm/world.hpp"
 #include "config/compare.hpp"
@@ -20,14 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 bool resumes(TrainArguments const& arguments) { return arguments.resume || !arguments.resume_from.empty(); }
-
-/// Rank 0 reads; every rank parses the same bytes.
-Deck read_deck_everywhere(TrainArguments const& arguments, Communicator& comm) {
-  std::string text =
-      on_all_ranks(comm, [&] { return comm.rank() == 0 ? read_text_file(arguments.deck) : std::string(); });
-  comm.broadcast(text, 0);
-  return on_all_ranks(comm, [&] { return read_deck(text, arguments.deck, arguments.overrides); });
-}
 
 /// The run's folder as rank 0 sees it; a folder that holds a run already is not written over by accident.
 fs::path prepare_folder(Config const& config, TrainArguments const& arguments, Communicator& comm) {
@@ -83,18 +75,8 @@ fs::path find_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape co
 int run_train(TrainArguments const& arguments) {
   Ledger ledger;
   auto const comm = make_world_communicator(ledger);
-  on_all_ranks(*comm, [&] {
-    require_launcher_agrees(comm->size());
-    return true;
-  });
-  Deck const deck = read_deck_everywhere(arguments, *comm);
+  auto const [deck, batch, corpus] = read_job(arguments.deck, arguments.overrides, *comm, ledger);
   Config const& config = deck.config;
-  if (config.memory.device_limit_bytes) ledger.set_limit(Space::device, *config.memory.device_limit_bytes);
-  if (config.memory.host_limit_bytes) ledger.set_limit(Space::host, *config.memory.host_limit_bytes);
-
-  BatchShape const batch = on_all_ranks(*comm, [&] { return batch_shape(config.batch, comm->size()); });
-  Corpus const corpus =
-      on_all_ranks(*comm, [&] { return open_corpus(config.data, config.model.vocabulary, config.model.context); });
   print(start_table(config, corpus, batch, survey(*comm), comm->description()));
   for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
   if (arguments.dry_run) {

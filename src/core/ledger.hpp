@@ -46,6 +46,12 @@ std::int64_t budget_bytes(std::vector<MemoryRow> const& rows, Space space);
 /// The rows in the budget of `space`, largest first, each with the deck key that shrinks it: "\n  row …" for each.
 std::string advice(std::vector<MemoryRow> const& rows, Space space);
 
+/// What is asked for does not fit in a limit of the ledger.
+class LimitError : public Error {
+public:
+  using Error::Error;
+};
+
 /// Keeps the account of all memory that holds model state or grows with the model, and its budgets.
 ///
 ///     Ledger ledger;
@@ -72,6 +78,7 @@ public:
   bool allocates() const { return allocates_; }
   /// Pinned memory counts against the host's limit.
   void set_limit(Space space, std::int64_t limit_bytes);
+  /// LimitError where that passes the limit.
   void take(Space space, Category category, std::string const& label, std::int64_t bytes);
   void give(Space space, Category category, std::int64_t bytes);
 

@@ -50,10 +50,14 @@ void Progress::show(Line const& line) {
   bool const due = now - last_ > std::chrono::milliseconds(100) || line.update == line.updates;
   if (!speaks_ || !due) return;
   last_ = now;
+  show(fmt::format("update {}/{}  loss {:.4f}  lr {:.2e}  norm {:.2f}  {} tokens/s  {} left", line.update, line.updates,
+                   line.loss, line.lr, line.norm, format_count(line.tokens_per_s), format_duration(line.seconds_left)));
+}
+
+void Progress::show(std::string const& text) {
+  if (!speaks_) return;
   shown_ = true;
-  fmt::print(stderr, "\rupdate {}/{}  loss {:.4f}  lr {:.2e}  norm {:.2f}  {} tokens/s  {} left\033[K", line.update,
-             line.updates, line.loss, line.lr, line.norm, format_count(line.tokens_per_s),
-             format_duration(line.seconds_left));
+  fmt::print(stderr, "\r{}\033[K", text);
   std::fflush(stderr);
 }
 

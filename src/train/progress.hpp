@@ -24,6 +24,8 @@ public:
     double loss = 0, lr = 0, norm = 0, tokens_per_s = 0, seconds_left = 0;
   };
   void show(Line const& line);
+  /// Any other text, at once.
+  void show(std::string const& text);
   /// Removes the line, so that another message can be printed.
   void clear();
 

@@ -29,7 +29,7 @@ TEST_CASE("--version and --help end well, a wrong command line with status 2") {
   CHECK(version.out == KOZERO_VERSION "\n");
   auto const help = run_program({KOZERO_BINARY, "--help"});
   CHECK(help.status == 0);
-  CHECK(contains(help.out, {"train", "check", "plan", "generate", "bench"}));
+  CHECK(contains(help.out, {"train", "check", "plan", "generate", "selftest", "bench"}));
   for (std::vector<std::string> const& arguments :
        std::vector<std::vector<std::string>>{{},
                                              {"fly"},

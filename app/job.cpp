@@ -1,0 +1,37 @@
+#include "app/job.hpp"
+
+#include "comm/agree.hpp"
+#include "comm/launcher.hpp"
+
+namespace kozero {
+
+namespace {
+
+Deck read_deck_everywhere(std::string const& path, std::vector<std::string> const& overrides, Communicator& comm) {
+  std::string text = on_all_ranks(comm, [&] { return comm.rank() == 0 ? read_text_file(path) : std::string(); });
+  comm.broadcast(text, 0);
+  return on_all_ranks(comm, [&] { return read_deck(text, path, overrides); });
+}
+
+void set_limits(MemoryConfig const& memory, Ledger& ledger) {
+  if (memory.device_limit_bytes) ledger.set_limit(Space::device, *memory.device_limit_bytes);
+  if (memory.host_limit_bytes) ledger.set_limit(Space::host, *memory.host_limit_bytes);
+}
+
+} // namespace
+
+Job read_job(std::string const& deck, std::vector<std::string> const& overrides, Communicator& comm, Ledger& ledger) {
+  on_all_ranks(comm, [&] {
+    require_launcher_agrees(comm.size());
+    return true;
+  });
+  Job job{.deck = read_deck_everywhere(deck, overrides, comm)};
+  Config const& config = job.deck.config;
+  set_limits(config.memory, ledger);
+  job.batch = on_all_ranks(comm, [&] { return batch_shape(config.batch, comm.size()); });
+  job.corpus =
+      on_all_ranks(comm, [&] { return open_corpus(config.data, config.model.vocabulary, config.model.context); });
+  return job;
+}
+
+} // namespace kozero

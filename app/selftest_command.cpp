@@ -1,0 +1,26 @@
+#include "app/commands.hpp"
+
+#include "app/job.hpp"
+#include "comm/world.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "model/model.hpp"
+#include "train/selftest.hpp"
+
+namespace kozero {
+
+int run_selftest(SelftestArguments const& arguments) {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  Job const job = read_job(arguments.deck, arguments.overrides, *comm, ledger);
+  for (auto const& warning : job.deck.warnings) log::warn("warning: {}", warning);
+  log::info("selftest: {} parameters, {} updates a combination, batches of {} windows ({} a micro-batch x {} "
+            "accumulated x {} ranks)",
+            parameter_count(model_layout(job.deck.config.model)), arguments.updates, job.batch.global(),
+            job.batch.micro, job.batch.accumulate, job.batch.ranks);
+  SelftestReport const report = selftest({job.deck.config, job.corpus, job.batch, arguments.updates}, *comm, ledger);
+  if (comm->rank() == 0) fmt::print("{}", report.text);
+  return report.passed ? exit_done : exit_failed;
+}
+
+} // namespace kozero
