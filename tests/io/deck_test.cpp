@@ -155,8 +155,9 @@ TEST_CASE("warnings do not stop a deck, and say where", "[deck]") {
 }
 
 TEST_CASE("the resolved deck reads back as the same configuration", "[deck]") {
-  for (std::string const& text : {std::string(design), deck_file("quickstart.yaml"), deck_file("gpt2-124m.yaml"),
-                                  deck_file("tests/odd.yaml"), deck_file("tests/tiny.yaml")}) {
+  for (std::string const& text :
+       {std::string(design), deck_file("quickstart.yaml"), deck_file("gpt2-124m.yaml"), deck_file("tests/odd.yaml"),
+        deck_file("tests/tiny.yaml"), deck_file("offload-capacity.yaml")}) {
     Deck const deck = read_deck(text, "deck\n.yaml", {"run.time_limit=90min"});
     Deck const again = read_deck(deck.resolved_yaml, "resolved");
     CHECK(again.config == deck.config);
