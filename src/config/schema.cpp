@@ -52,7 +52,8 @@ std::vector<Section> sections() {
           {"schedule", "The learning rate over the updates."},
           {"precision", "The types of the computation. The optimizer's state is fp32 always."},
           {"zero", "What the data-parallel ranks share instead of each holding it whole."},
-          {"offload", "Optimizer state and work on the host (ZeRO-Offload). The other keys mean something with `optimizer: host` alone."},
+          {"offload", "Optimizer state and work on the host (ZeRO-Offload). The other keys mean something with "
+                      "`optimizer: host` alone."},
           {"activations", "What forward keeps for backward."},
           {"memory", "Budgets. Passing one is an error that says what to change; they hold on CPU builds too."},
           {"checkpoint", "What a later run can go on from."},

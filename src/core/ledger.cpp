@@ -96,9 +96,9 @@ void Ledger::require_room(Space space, std::string const& label, std::int64_t by
   std::int64_t const taken = budget_bytes(held, space);
   if (taken + bytes <= limit->second) return;
   throw LimitError(fmt::format("{} memory: '{}' wants {:.1f} MiB more ({:.1f} of {:.1f} MiB are taken); raise "
-                          "memory.{}_limit or shrink a row:{}",
-                          name_of(space), label, mib(bytes), mib(taken), mib(limit->second), name_of(budget_of(space)),
-                          advice(held, space)));
+                               "memory.{}_limit or shrink a row:{}",
+                               name_of(space), label, mib(bytes), mib(taken), mib(limit->second),
+                               name_of(budget_of(space)), advice(held, space)));
 }
 
 void Ledger::take(Space space, Category category, std::string const& label, std::int64_t bytes) {

@@ -23,8 +23,8 @@ public:
   SelftestRun(Config const& config, SelftestInput const& input, Communicator& comm, Ledger& ledger)
       : config_(config), comm_(comm),
         model_(config.model, input.batch.micro, config.activations.recompute, Purpose::train, ledger),
-        engine_(Plan({config.zero, config.offload, config.precision.gradients}, comm.rank(), comm.size()),
-                model_layout(config.model), model_uses(config.model), comm, ledger),
+        engine_(Plan(sharding_of(config), comm.rank(), comm.size()), model_layout(config.model),
+                model_uses(config.model), comm, ledger),
         feed_(input.corpus, config.run.seed, input.batch, config.model.context, comm.rank(), config.model.vocabulary,
               ledger) {
     if (config.precision.compute == ComputeType::fp16) loss_scale_.emplace(config.precision.loss_scale);
@@ -135,7 +135,7 @@ std::vector<SelftestOutcome> run_cases_of_type(std::vector<SelftestCase> const& 
   switch (input.config.precision.compute) {
   case ComputeType::fp32: return run_cases<float>(cases, input, comm, ledger);
   case ComputeType::bf16: return run_cases<bf16>(cases, input, comm, ledger);
-  case ComputeType::fp16: break;
+  case ComputeType::fp16: return run_cases<fp16>(cases, input, comm, ledger);
   }
   throw SharedError("precision.compute has no such type");
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t delayed_from = 2; // the first update that can be: before it there is no batch to hide behind
 
 SelftestClass class_of(Config const& config, std::int64_t accumulate, std::int64_t updates) {
-  Plan const plan({config.zero, config.offload, config.precision.gradients}, 0, 1);
+  Plan const plan(sharding_of(config), 0, 1);
   bool const ranks_first = accumulate > 1 && plan.gradients() == Plan::Keep::shard;
   return {ranks_first ? SelftestClass::SumOrder::ranks_first : SelftestClass::SumOrder::micro_batches_first,
           plan.delays(updates)};

@@ -70,8 +70,8 @@ TEST_CASE("a gradient that goes wrong once in one run makes the self-test fail, 
   std::int64_t const blocks = config.model.layers + 2;
   for (int const row : {2, 17}) {
     std::int64_t const strike = ((row - 1) * updates + 1) * blocks; // the first of its second batch
-    FaultyComm faulty(*comm, [&](std::int64_t reduction, std::span<float> gradients) {
-      if (reduction == strike && comm->rank() == 0) gradients[7] += 1e-3F;
+    FaultyComm faulty(*comm, [&](std::int64_t reduction, Span gradients) {
+      if (reduction == strike && comm->rank() == 0) static_cast<float*>(gradients.data)[7] += 1e-3F;
     });
     auto const report = report_of(config, faulty, false, ledger);
     CHECK(contains(row_of(report, row), {"DIFFERS FROM row 1 in norm of batch 2"}));
