@@ -66,7 +66,7 @@ public:
     batches.load(0);
     std::int64_t const valid = batches.valid();
     MicroBatch const batch = batches.upload(lane, 0);
-    engine.begin(lane, training_visits(model.units()), {true, true});
+    engine.begin(lane, training_visits(model.units()), {});
     for (int u = 0; u < model.units(); ++u) model.forward(lane, u, engine.params(lane, {u, Phase::forward}), batch);
     for (int u = model.units() - 1; u >= 0; --u) {
       auto const params = engine.params(lane, {u, Phase::backward});

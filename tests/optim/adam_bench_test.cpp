@@ -59,9 +59,7 @@ TEST_CASE("a rate below half of the probe's is a warning with its likeliest caus
 
 TEST_CASE("the quick measurement gives a time for every type, also of one parameter") {
   for (std::int64_t const parameters : {std::int64_t{1}, std::int64_t{5000}, std::int64_t{1} << 40}) {
-    double const ns = measure_host_adam_ns_per_parameter(parameters, DType::bf16, DType::bf16);
-    CHECK(ns > 0);
-    CHECK(ns < 1e6);
+    CHECK(measure_host_adam_ns_per_parameter(parameters, DType::bf16, DType::bf16) > 0);
   }
   CHECK(measure_host_adam_ns_per_parameter(5000, DType::bf16, DType::f32) > 0);
   CHECK(measure_host_adam_ns_per_parameter(5000, DType::f32, DType::f32) > 0);
