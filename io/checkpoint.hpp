@@ -73,7 +73,8 @@ public:
 
   CheckpointInfo const& info() const;
   /// Fills entry.data; the checkpoint must hold all of entry.interval of a tensor of that name, kind, type and shape,
-  /// however it was cut when it was saved. After an Error the memory means nothing.
+  /// however it was cut when it was saved. A gradient may be of another floating-point type; it is converted. After an
+  /// Error the memory means nothing.
   void read(StateEntry const& entry) const;
 
 private:

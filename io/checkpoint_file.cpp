@@ -65,6 +65,33 @@ void from_host(unsigned char* source, Interval part, StateEntry const& entry) {
   }
 }
 
+template <class To>
+void convert_floats(To* to, DType from_type, void const* from, std::int64_t count) {
+  auto const as = [&]<class From>(From const* values) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(static_cast<float>(values[i]));
+  };
+  switch (from_type) {
+  case DType::f32: return as(static_cast<float const*>(from));
+  case DType::bf16: return as(static_cast<bf16 const*>(from));
+  case DType::f16: return as(static_cast<fp16 const*>(from));
+  default:
+    throw Error(
+        fmt::format("{} is no type that gradients have (a fault of kozero); please report it", name_of(from_type)));
+  }
+}
+
+/// `count` values of one floating-point type as another.
+void convert_floats(DType to_type, void* to, DType from_type, void const* from, std::int64_t count) {
+  switch (to_type) {
+  case DType::f32: return convert_floats(static_cast<float*>(to), from_type, from, count);
+  case DType::bf16: return convert_floats(static_cast<bf16*>(to), from_type, from, count);
+  case DType::f16: return convert_floats(static_cast<fp16*>(to), from_type, from, count);
+  default:
+    throw Error(
+        fmt::format("{} is no type that gradients have (a fault of kozero); please report it", name_of(to_type)));
+  }
+}
+
 /// Elements [begin, end) of a dataset and of nothing else.
 struct Selection {
   Selection(h5::Job const& job, hid_t dataset, Interval part)
@@ -337,7 +364,14 @@ void RankFile::read(Piece const& piece, Interval part, StateEntry const& entry) 
     KOZERO_REQUIRE(digest == expected, "{} (elements {} to {} have not the checksum they were written with); {}",
                    job.problem, at, at + local.size(), read_advice);
     Interval const wanted = intersect(part, {at, at + local.size()});
-    from_host(buffer.data() + (wanted.begin - at) * size_of(piece.type), wanted, entry);
+    unsigned char* const source = buffer.data() + (wanted.begin - at) * size_of(piece.type);
+    if (piece.type == entry.type) {
+      from_host(source, wanted, entry);
+    } else {
+      Bytes converted(static_cast<std::size_t>(wanted.size() * size_of(entry.type)));
+      convert_floats(entry.type, converted.data(), piece.type, source, wanted.size());
+      from_host(converted.data(), wanted, entry);
+    }
   }
 }
 

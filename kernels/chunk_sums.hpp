@@ -4,6 +4,7 @@
 
 #include "kernels/row_reduce.hpp"
 
+#include <type_traits>
 #include <vector>
 
 namespace kozero::detail {
@@ -25,7 +26,20 @@ KOKKOS_FORCEINLINE_FUNCTION double chunk_sum(std::int64_t begin, std::int64_t co
   return part[0];
 }
 
-/// Appends the sum of each chunk of terms 0 … n-1. Waits for the lane.
+/// The sum of a chunk of terms 0 … n-1, on an accelerator.
+template <class Term>
+struct ChunkSum {
+  double* sums;
+  std::int64_t n;
+  Term term;
+  KOKKOS_FUNCTION void operator()(std::int64_t chunk) const {
+    std::int64_t const begin = chunk * element_chunk;
+    sums[chunk] = chunk_sum(begin, n - begin < element_chunk ? n - begin : element_chunk, term);
+  }
+};
+
+/// Appends the sum of each chunk of terms 0 … n-1. Waits for the lane. `term` is a named function object: what nvcc
+/// makes of a lambda for host and device is called through a pointer on the host, and does not vectorise there.
 template <class Exec, class Term>
 void append_chunk_sums(BasicLane<Exec> const& lane, char const* label, std::int64_t n, Term const& term,
                        std::vector<double>& sums) {
@@ -34,17 +48,17 @@ void append_chunk_sums(BasicLane<Exec> const& lane, char const* label, std::int6
   using Memory = typename Exec::memory_space;
   Kokkos::View<double*, Kokkos::LayoutRight, Memory> const result(
       Kokkos::view_alloc(Kokkos::WithoutInitializing, "kozero::chunk_sums"), static_cast<std::size_t>(chunks));
-  Kokkos::parallel_for(
-      label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(lane.exec(), 0, chunks),
-      KOKKOS_LAMBDA(std::int64_t chunk) {
-        std::int64_t const begin = chunk * element_chunk;
-        std::int64_t const count = n - begin < element_chunk ? n - begin : element_chunk;
-#if KOZERO_ON_HOST
-        host_simd([=] { result(chunk) = chunk_sum(begin, count, term); });
-#else
-        result(chunk) = chunk_sum(begin, count, term);
-#endif
-      });
+  double* const out = result.data();
+  Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>> const policy(lane.exec(), 0, chunks);
+  if constexpr (std::is_same_v<Exec, HostExec>) {
+    Kokkos::parallel_for(label, policy, [=](std::int64_t chunk) {
+      std::int64_t const begin = chunk * element_chunk;
+      std::int64_t const count = n - begin < element_chunk ? n - begin : element_chunk;
+      host_simd([=] { out[chunk] = chunk_sum(begin, count, term); });
+    });
+  } else {
+    Kokkos::parallel_for(label, policy, ChunkSum<Term>{out, n, term});
+  }
   lane.fence();
   auto const host = Kokkos::create_mirror_view_and_copy(HostMemory(), result);
   sums.insert(sums.end(), host.data(), host.data() + chunks);

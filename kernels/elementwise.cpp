@@ -5,6 +5,15 @@
 
 namespace kozero {
 
+namespace {
+
+struct Value {
+  float const* x;
+  KOKKOS_FORCEINLINE_FUNCTION double operator()(std::int64_t i) const { return static_cast<double>(x[i]); }
+};
+
+} // namespace
+
 template <class T>
 void add(Lane const& lane, Vec<T> y, ConstVec<T> a, ConstVec<T> b) {
   for_each_element(
@@ -14,8 +23,7 @@ void add(Lane const& lane, Vec<T> y, ConstVec<T> a, ConstVec<T> b) {
 
 double sum(Lane const& lane, Vec<float const> x) {
   std::vector<double> sums;
-  detail::append_chunk_sums(
-      lane, "kozero::sum", rows(x), KOKKOS_LAMBDA(std::int64_t i) { return static_cast<double>(x(i)); }, sums);
+  detail::append_chunk_sums(lane, "kozero::sum", rows(x), Value{x.data()}, sums);
   return pairwise_sum(sums);
 }
 

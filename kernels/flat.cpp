@@ -8,7 +8,35 @@ namespace kozero {
 
 namespace {
 
-/// body(i) for i = 0 … n-1. A host loop runs as long vectors; `body` captures by value.
+// Named function objects and no lambdas, for the reason that kernels/chunk_sums.hpp gives.
+template <class To, class From>
+struct Convert {
+  To* y;
+  From const* x;
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t i) const {
+    y[i] = static_cast<To>(static_cast<float>(x[i]));
+  }
+};
+
+template <class To, class From>
+struct Accumulate {
+  To* y;
+  From const* x;
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t i) const {
+    y[i] = static_cast<To>(static_cast<float>(y[i]) + static_cast<float>(x[i]));
+  }
+};
+
+template <class T>
+struct Square {
+  T const* x;
+  KOKKOS_FORCEINLINE_FUNCTION double operator()(std::int64_t i) const {
+    double const value = static_cast<double>(static_cast<float>(x[i]));
+    return value * value;
+  }
+};
+
+/// body(i) for i = 0 … n-1. On a host as long vectors.
 template <class Exec, class Body>
 void for_each_index(BasicLane<Exec> const& lane, char const* label, std::int64_t n, Body const& body) {
   if constexpr (std::is_same_v<Exec, HostExec>) {
@@ -31,26 +59,17 @@ void for_each_index(BasicLane<Exec> const& lane, char const* label, std::int64_t
 
 template <class Exec, class To, class From>
 void convert(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n) {
-  for_each_index(
-      lane, "kozero::convert", n, KOKKOS_LAMBDA(std::int64_t i) { y[i] = static_cast<To>(static_cast<float>(x[i])); });
+  for_each_index(lane, "kozero::convert", n, Convert<To, From>{y, x});
 }
 
 template <class Exec, class To, class From>
 void accumulate(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n) {
-  for_each_index(
-      lane, "kozero::accumulate", n,
-      KOKKOS_LAMBDA(std::int64_t i) { y[i] = static_cast<To>(static_cast<float>(y[i]) + static_cast<float>(x[i])); });
+  for_each_index(lane, "kozero::accumulate", n, Accumulate<To, From>{y, x});
 }
 
 template <class Exec, class T>
 void append_squares(BasicLane<Exec> const& lane, T const* x, std::int64_t n, std::vector<double>& sums) {
-  detail::append_chunk_sums(
-      lane, "kozero::squares", n,
-      KOKKOS_LAMBDA(std::int64_t i) {
-        double const value = static_cast<double>(static_cast<float>(x[i]));
-        return value * value;
-      },
-      sums);
+  detail::append_chunk_sums(lane, "kozero::squares", n, Square<T>{x}, sums);
 }
 
 double pairwise_sum(std::vector<double>& values) {

@@ -146,6 +146,10 @@ private:
     if (host && sound(stage) && config_.zero.stage == 0) {
       fault(stage, "host needs sharded optimizer state (zero.stage is 0); use stage 1, 2 or 3, on one rank too");
     }
+    Names const delay = {"offload.delayed_update.start", "offload.ratio", "offload.optimizer"};
+    if (host && sound(delay) && config_.offload.ratio == 0 && config_.offload.delayed_update.start) {
+      warning(delay, "has no effect (offload.ratio is 0: the host has nothing to do); give the host a part");
+    }
   }
 
   Config const& config_;

@@ -104,7 +104,7 @@ struct OffloadConfig {
   OffloadTarget optimizer = OffloadTarget::none;
   double ratio = 1.0; // fraction of the optimizer state that lives on the host
   DelayedUpdateConfig delayed_update;
-  bool delays() const { return optimizer == OffloadTarget::host && delayed_update.start.has_value(); }
+  bool delays() const { return optimizer == OffloadTarget::host && ratio > 0 && delayed_update.start.has_value(); }
   friend bool operator==(OffloadConfig const&, OffloadConfig const&) = default;
 };
 

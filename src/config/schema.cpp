@@ -97,7 +97,8 @@ std::vector<Key> keys_of(Config& c) {
 
       {"optimizer.lr", &c.optimizer.lr, positive, changes_numerics, "peak learning rate"},
       {"optimizer.betas", &c.optimizer.betas, below_1, changes_numerics, "decay of the first and the second moment"},
-      {"optimizer.eps", &c.optimizer.eps, positive, changes_numerics, "added to the root of the second moment"},
+      {"optimizer.eps", &c.optimizer.eps, Limits{.low = 1e-30}, changes_numerics,
+       "added to the root of the second moment"},
       {"optimizer.weight_decay", &c.optimizer.weight_decay, at_least_0, changes_numerics,
        "on tensors of rank 2 and more: no biases, no norms"},
       {"optimizer.clip", &c.optimizer.clip, positive, changes_numerics,

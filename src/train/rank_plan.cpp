@@ -4,7 +4,6 @@
 #include "model/model.hpp"
 #include "train/batch_buffers.hpp"
 #include "zero/engine.hpp"
-#include "zero/state_hash.hpp"
 #include "zero/traffic_plan.hpp"
 
 namespace kozero {
@@ -27,13 +26,12 @@ RankPlan plan_rank_in(Config const& config, BatchShape const& batch, int rank) {
   ModelLayout const layout = model_layout(config.model);
   std::vector<UnitUses> const uses = model_uses(config.model);
 
-  // What Trainer and its communicator are made of; the state's hash is taken when all of that is there.
+  // What Trainer and its communicator are made of.
   Ledger ledger(Ledger::Buffers::counted);
   PlannedComm comm(ledger, plan.rank(), plan.ranks());
   Model<T> const model(config.model, batch.micro, config.activations.recompute, Purpose::train, ledger);
   Engine<T> const engine(plan, layout, uses, comm, ledger);
   BatchBuffers const buffers(batch, config.model.context, ledger);
-  HostBuffer<float> const hash_chunk(ledger, Category::staging, "state hash", state_hash_chunk);
 
   return {ledger.peak_rows(), plan_traffic(plan, layout, uses, update_shape<T>(plan, layout, batch))};
 }

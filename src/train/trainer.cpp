@@ -60,6 +60,7 @@ void Trainer<T>::restore(std::filesystem::path const& checkpoint) {
       engine_.expect_pending({AdamWScalars(config_.optimizer, rate_of(t), t, *scale), *scale});
     }
     for (auto const& entry : engine_.state()) reader.read(entry);
+    if (loss_scale_ && reader.info().loss_scale) loss_scale_->restore(*reader.info().loss_scale);
     return reader.info();
   });
   engine_.publish_master(lane_);
@@ -70,16 +71,12 @@ void Trainer<T>::restore(std::filesystem::path const& checkpoint) {
                                   checkpoint.string(), hash, info.state_hash));
   }
   counters_ = info.counters;
-  if (loss_scale_ && info.loss_scale) loss_scale_->restore(*info.loss_scale);
-  if (engine_.pending() && !config_.offload.delays()) { // the run before did, this one does not
-    counters_.updates_applied += engine_.drain(lane_);
-    return;
-  }
   std::error_code not_there;
   if (std::filesystem::equivalent(checkpoint, input_.folder / "checkpoints" / "latest", not_there)) {
     saved_at_ = counters_.batches_seen;
     hash_ = hash;
   }
+  if (!config_.offload.delays()) drain(); // the run before may have delayed
 }
 
 template <class T>
@@ -95,8 +92,17 @@ RunEnd Trainer<T>::run() {
     if (due(config_.checkpoint.every)) save();
     if (due(config_.evaluate.every)) run_evaluation();
   }
-  counters_.updates_applied += engine_.drain(lane_);
+  drain();
   return finish(RunEnd::done);
+}
+
+/// Applies what is pending, where the run has an update left for it; else that stays for a longer run.
+template <class T>
+void Trainer<T>::drain() {
+  if (counters_.updates_applied >= config_.run.updates) return;
+  std::int64_t const applied = engine_.drain(lane_);
+  counters_.updates_applied += applied;
+  if (applied > 0) saved_at_ = evaluated_at_ = -1; // whatever was saved and evaluated is of the state before
 }
 
 /// The number, from 1, of the update that the next batch's gradient is for. A pending update comes before it.
@@ -113,7 +119,8 @@ double Trainer<T>::rate_of(std::int64_t update) const {
 /// Whether something that happens every so many updates is due after this batch.
 template <class T>
 bool Trainer<T>::due(std::int64_t every) const {
-  return every > 0 && applied_now_ > 0 && counters_.updates_applied % every == 0;
+  if (every == 0) return false;
+  return counters_.updates_applied / every > (counters_.updates_applied - applied_now_) / every;
 }
 
 /// Whether any rank has been asked to stop. In the same message `valid` becomes its sum over ranks. Collective.
@@ -200,9 +207,9 @@ void Trainer<T>::record(StepReport const& step, StepInput const& input, double s
                     .pending = engine_.pending() && !step.update.skipped});
   if (step.update.skipped) {
     progress_.clear();
-    log::warn("batch {}: update skipped (gradient norm is {}; the first bad tensor is {}); parameters and moments are "
-              "as before",
-              counters_.batches_seen, step.update.norm, step.update.bad_tensor);
+    log::warn(
+        "batch {}: update skipped (gradient norm is {}; the first bad tensor is {}); its gradient changes nothing",
+        counters_.batches_seen, step.update.norm, step.update.bad_tensor);
   }
   double const mean_seconds = seconds_since(start_) / static_cast<double>(batches_here_);
   progress_.show({.update = counters_.updates_applied,

@@ -60,6 +60,7 @@ private:
   void run_evaluation();
   std::optional<double> validation_loss();
   void save();
+  void drain();
   RunEnd finish(RunEnd end);
   bool due(std::int64_t every) const;
   std::int64_t next_update() const;

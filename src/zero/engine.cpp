@@ -11,10 +11,11 @@ namespace kozero {
 
 template <class T>
 Engine<T>::Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> uses, Communicator& comm, Ledger& ledger)
-    : plan_(plan), layout_(std::move(layout)), uses_(std::move(uses)), comm_(comm), ledger_(ledger),
+    : plan_(plan), layout_(std::move(layout)), uses_(std::move(uses)), comm_(comm),
       params_(make_param_store<T>(plan_, layout_, uses_, comm, ledger)),
       grads_(make_grad_store(plan_, dtype_of<T>, layout_, uses_, comm, ledger, link_)),
-      optimizer_(plan_, layout_, ledger), host_update_(plan_, optimizer_, ledger, link_) {}
+      optimizer_(plan_, layout_, ledger), host_update_(plan_, optimizer_, ledger, link_),
+      hash_chunk_(ledger, Category::staging, "state hash", state_hash_chunk) {}
 
 template <class T>
 void Engine<T>::initialise(Lane const& lane, std::int64_t seed) {
@@ -38,16 +39,19 @@ template <class T>
 void Engine<T>::begin(Lane const& lane, std::vector<Visit> const& visits, MicroBatchPlace place) {
   params_->begin(visits);
   grads_->begin(lane, place);
+  launched_ = false;
   if (!pending_ || !place.first()) return;
   host_update_.begin(pending_->scalars);
-  std::int64_t const all_visits = static_cast<std::int64_t>(visits.size()) * place.count;
-  tiles_a_visit_ = (host_update_.tiles() + all_visits - 1) / all_visits;
+  // Nothing runs on the device before the first visit of a micro-batch; the rest is done when the batch ends.
+  std::int64_t const turns = std::max<std::int64_t>(static_cast<std::int64_t>(visits.size()) - 1, 1) * place.count;
+  tiles_a_visit_ = (host_update_.tiles() + turns - 1) / turns;
 }
 
 template <class T>
 std::vector<Vec<T const>> Engine<T>::params(Lane const& lane, Visit visit) {
   // The device is at work on the visit before; that is the host's time.
-  if (host_update_.under_way()) host_update_.advance(*grads_, tiles_a_visit_);
+  if (launched_ && host_update_.under_way()) host_update_.advance(*grads_, tiles_a_visit_);
+  launched_ = true;
   params_->fetch(lane, visit);
   auto const& uses = uses_[visit.unit];
   std::vector<Vec<T const>> blocks;
@@ -146,7 +150,7 @@ UpdateReport Engine<T>::update(Lane const& lane, OptimizerConfig const& config, 
   UpdateReport report = judge(lane, config, loss_scale);
   if (host_update_.under_way()) {
     land(lane);
-    report.applied = 1;
+    ++report.applied;
   }
   if (report.skipped) return report;
   double const gradient_scale = report.clip / loss_scale;
@@ -156,7 +160,7 @@ UpdateReport Engine<T>::update(Lane const& lane, OptimizerConfig const& config, 
     pending_ = {scalars, gradient_scale};
   } else {
     apply(lane, scalars);
-    report.applied = 1;
+    ++report.applied;
   }
   return report;
 }
@@ -225,7 +229,7 @@ std::vector<StateEntry> Engine<T>::state() const {
 
 template <class T>
 std::string Engine<T>::state_hash(Lane const& lane) const {
-  return hash_state(lane, plan_, layout_, optimizer_, comm_, ledger_);
+  return hash_state(lane, plan_, layout_, optimizer_, comm_, hash_chunk_);
 }
 
 template class Engine<float>;

@@ -23,7 +23,7 @@ struct UpdateReport {
   double clip = 1;          // the coefficient that the gradient is multiplied by
   bool skipped = false;     // it is not finite, and of no further use
   std::string bad_tensor;   // then: the first with an Inf or NaN
-  std::int64_t applied = 0; // updates that the state has had in the call: this one, or a delayed one before it
+  std::int64_t applied = 0; // updates that the state has had in the call: this one, or a delayed one before it, or both
 };
 
 /// An update that will be applied while the next batch is computed.
@@ -48,6 +48,8 @@ template <class T>
 class Engine {
 public:
   Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> uses, Communicator& comm, Ledger& ledger);
+  Engine(Engine const&) = delete; // parts refer to each other
+  Engine& operator=(Engine const&) = delete;
 
   /// Parameters from (seed, tensor, element), moments zero.
   void initialise(Lane const& lane, std::int64_t seed);
@@ -106,14 +108,15 @@ private:
   ModelLayout layout_;
   std::vector<UnitUses> uses_;
   Communicator& comm_;
-  Ledger& ledger_;
   LinkTraffic link_;
   std::unique_ptr<ParamStore<T>> params_;
   std::unique_ptr<GradStore> grads_;
   OptimizerState optimizer_;
   HostUpdate<T> host_update_;
+  HostBuffer<float> hash_chunk_;
   std::optional<PendingUpdate> pending_;
   std::int64_t tiles_a_visit_ = 0; // of the delayed update under way
+  bool launched_ = false;          // a visit of the present micro-batch, so that the device has work
 };
 
 } // namespace kozero

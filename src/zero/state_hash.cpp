@@ -10,15 +10,13 @@ namespace kozero {
 
 namespace {
 
-constexpr std::int64_t chunk_elements = state_hash_chunk;
-
 /// Hands the pieces of a state to one hash in a fixed order. Where it is sharded the owner of a piece broadcasts it and
 /// rank 0 hashes; where every rank has all of it each hashes its own.
 class StateHasher {
 public:
-  StateHasher(Lane const& lane, Plan const& plan, OptimizerState const& state, Communicator& comm, Ledger& ledger)
-      : lane_(lane), state_(state), comm_(comm), sharded_(plan.optimizer() == Plan::Keep::shard),
-        chunk_(ledger, Category::staging, "state hash", chunk_elements) {}
+  StateHasher(Lane const& lane, Plan const& plan, OptimizerState const& state, Communicator& comm,
+              HostBuffer<float> const& chunk)
+      : lane_(lane), state_(state), comm_(comm), sharded_(plan.optimizer() == Plan::Keep::shard), chunk_(chunk) {}
 
   /// Elements `wanted` of a block.
   void add(int block, StateKind kind, Partition const& partition, Interval wanted) {
@@ -42,8 +40,8 @@ public:
 
 private:
   void add_owned(int block, StateKind kind, Interval part, int owner) {
-    for (std::int64_t at = part.begin; at < part.end; at += chunk_elements) {
-      std::int64_t const count = std::min(chunk_elements, part.end - at);
+    for (std::int64_t at = part.begin; at < part.end; at += state_hash_chunk) {
+      std::int64_t const count = std::min(state_hash_chunk, part.end - at);
       if (owner == comm_.rank()) {
         state_.copy_to_host(lane_, block, kind, {at, at + count}, chunk_.data());
       }
@@ -58,15 +56,15 @@ private:
   OptimizerState const& state_;
   Communicator& comm_;
   bool sharded_;
-  HostBuffer<float> chunk_;
+  HostBuffer<float> const& chunk_;
   Hash128 hash_;
 };
 
 } // namespace
 
 std::string hash_state(Lane const& lane, Plan const& plan, ModelLayout const& layout, OptimizerState const& state,
-                       Communicator& comm, Ledger& ledger) {
-  StateHasher hasher(lane, plan, state, comm, ledger);
+                       Communicator& comm, HostBuffer<float> const& chunk) {
+  StateHasher hasher(lane, plan, state, comm, chunk);
   for (std::size_t b = 0; b < layout.size(); ++b) {
     Partition const partition = plan.partition(layout[b].size());
     for (auto const& tensor : layout[b].tensors()) {

@@ -149,19 +149,6 @@ TEST_CASE("tensors of another model are refused by name") {
   CHECK(contains(read_message(saved.folder, {"wte", {20, 30}, DType::f16}, {0, 2}), {"is f32", "wants f16"}));
 }
 
-TEST_CASE("a pending gradient of another type is refused with the keys that decide its type") {
-  SampleState state;
-  state.add({"w", {4}, DType::bf16}, "gradient", {0, 4});
-  Saved saved(std::move(state));
-  CHECK(read_message(saved) == "");
-  SampleState other;
-  other.add({"w", {4}}, "gradient", {0, 4});
-  auto const message = message_of<Error>([&] { read_all(saved.folder, other); });
-  INFO(message);
-  CHECK(contains(message,
-                 {"'w/gradient'", "is bf16", "wants f32", "precision.gradients or precision.compute is not as"}));
-}
-
 TEST_CASE("elements that no file holds are named") {
   SampleState state;
   state.add({"wte", {20, 30}}, {100, 200});

@@ -171,6 +171,7 @@ public:
     return result;
   }
 
+  void set_loss_scale(double scale) { options_.loss_scale = scale; }
   Engine<T>& engine() { return engine_; }
   Model<T>& model() { return model_; }
   MemoryBatches& batches() { return batches_; }

@@ -86,6 +86,62 @@ TEST_CASE("an offloaded run with delayed updates, stopped with one pending, resu
   }
 }
 
+TEST_CASE("the last update of a delayed run is saved, evaluated and told, whatever was done before it") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.data.validation = "0.1";
+  config.zero.stage = 2;
+  config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {2}};
+  config.run.updates = 5;
+  config.checkpoint.every = 100;
+  Metrics const seldom = trained(config, folder.file("seldom"), *world);
+  config.checkpoint.every = 1; // the last batch is saved before the last update
+  config.evaluate.every = 1;
+  std::string const run = folder.file("often");
+  Metrics const often = trained(config, run, *world);
+  CHECK(often.hash() == seldom.hash());
+  CHECK(often.ends.back().at("val_loss") == seldom.ends.back().at("val_loss"));
+  CheckpointReader const last(resolve_checkpoint(run));
+  CHECK(last.info().counters.updates_applied == 5);
+  CHECK(last.info().state_hash == seldom.hash());
+  CHECK_FALSE(last.info().pending_gradient_scale.has_value());
+}
+
+TEST_CASE("a pending update beyond the run's end stays pending") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.zero.stage = 2;
+  config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {1}};
+  FaultyComm signalled = stopped_in(*world, config, 3, SIGTERM);
+  std::string const run = folder.file("run");
+  CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early); // 3 applied, the 4th pending
+  config.run.updates = 3;
+  CHECK(trained(config, run, *world, resolve_checkpoint(run)).ends.back().at("updates_applied") == 3);
+  CHECK(CheckpointReader(resolve_checkpoint(run)).info().pending_gradient_scale.has_value());
+}
+
+TEST_CASE("a pending gradient of fp16 goes on in bf16") { // CASES 12: fp16 was no good
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.zero.stage = 2;
+  config.precision = {.compute = ComputeType::fp16, .gradients = GradientType::compute};
+  config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {1}};
+  FaultyComm signalled = stopped_in(*world, config, 3, SIGTERM);
+  std::string const run = folder.file("run");
+  CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+  Metrics const same = trained(config, folder.file("same"), *world, resolve_checkpoint(run));
+  config.precision.compute = ComputeType::bf16;
+  Metrics const other = trained(config, folder.file("other"), *world, resolve_checkpoint(run));
+  CHECK(other.ends.back().at("updates_applied") == 8);
+  CHECK(largest_difference(other.losses(), same.losses()) < 1e-2);
+}
+
 TEST_CASE("a pending update is applied at once by a run that does not delay") {
   Ledger ledger;
   auto const world = make_world_communicator(ledger);

@@ -53,6 +53,22 @@ TEST_CASE("offload has the bits of no offload") {
   }
 }
 
+TEST_CASE("pieces of several tiles of the host's work have the bits of no offload") { // CASES 11
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  if (comm->size() > 2) return; // shards of one tile
+  ModelConfig const model{.layers = 2, .heads = 2, .width = comm->size() * 352, .context = 4, .vocabulary = 40};
+  for (std::int64_t const accumulate : {1, 2}) {
+    SmallRunOptions options{
+        .model = model, .stage = 2, .gradients = GradientType::compute, .accumulate = accumulate, .updates = 2};
+    auto const device = small_run<bf16>(options, *comm);
+    for (double const ratio : {0.7, 1.0}) {
+      options.offload = on_host(ratio);
+      check_equal(small_run<bf16>(options, *comm), device);
+    }
+  }
+}
+
 TEST_CASE("with 16-bit gradients all stages have the same bits without accumulation, and pairs with it") {
   Ledger ledger;
   auto const comm = make_world_communicator(ledger);
