@@ -131,6 +131,13 @@ private:
   }
 
   void precision() {
+    LossScaleConfig const usual;
+    LossScaleConfig const& scale = config_.precision.loss_scale;
+    Names const scales = {"precision.loss_scale.initial", "precision.compute", "precision.loss_scale.window",
+                          "precision.loss_scale.hysteresis"};
+    if (sound(scales) && config_.precision.compute != ComputeType::fp16 && scale != usual) {
+      warning(scales, "and the keys beside it have no effect (precision.compute is not fp16); leave them out");
+    }
     if (!sound({"precision.loss_scale.initial"})) return;
     int exponent = 0;
     if (std::frexp(config_.precision.loss_scale.initial, &exponent) != 0.5) {
@@ -145,6 +152,14 @@ private:
     Names const stage = {"offload.optimizer", "zero.stage"};
     if (host && sound(stage) && config_.zero.stage == 0) {
       fault(stage, "host needs sharded optimizer state (zero.stage is 0); use stage 1, 2 or 3, on one rank too");
+    }
+    Names const start = {"offload.delayed_update.start", "offload.optimizer"};
+    if (!host && sound(start) && config_.offload.delayed_update.start) {
+      warning(start, "has no effect (offload.optimizer is none); write host there, or none here");
+    }
+    Names const ratio = {"offload.ratio", "offload.optimizer"};
+    if (!host && sound(ratio) && config_.offload.ratio != OffloadConfig().ratio) {
+      warning(ratio, "has no effect (offload.optimizer is none); write host there");
     }
     Names const delay = {"offload.delayed_update.start", "offload.ratio", "offload.optimizer"};
     if (host && sound(delay) && config_.offload.ratio == 0 && config_.offload.delayed_update.start) {

@@ -2,6 +2,15 @@
 
 namespace kozero {
 
+namespace {
+
+/// Offload changes where state lives, and no bit; its delay does.
+bool same_delay(OffloadConfig const& a, OffloadConfig const& b) {
+  return a.delays() == b.delays() && (!a.delays() || a.delayed_update == b.delayed_update);
+}
+
+} // namespace
+
 std::vector<Difference> compare_decks(Config const& checkpoint, Config const& run) {
   Config old_config = checkpoint;
   Config new_config = run;
@@ -12,7 +21,9 @@ std::vector<Difference> compare_decks(Config const& checkpoint, Config const& ru
     std::string before = text_of(old_keys[i]);
     std::string now = text_of(new_keys[i]);
     if (before == now) continue;
-    differences.push_back({old_keys[i].path, std::move(before), std::move(now), old_keys[i].severity});
+    bool const harmless = old_keys[i].section() == "offload" && same_delay(checkpoint.offload, run.offload);
+    differences.push_back(
+        {old_keys[i].path, std::move(before), std::move(now), harmless ? Severity::harmless : old_keys[i].severity});
   }
   return differences;
 }

@@ -129,8 +129,10 @@ std::vector<Key> keys_of(Config& c) {
        "0: nothing is shared; 1: optimizer state; 2: and gradients; 3: and parameters"},
 
       {"offload.optimizer", choice(c.offload.optimizer, {"none", "host"}), anything, changes_numerics,
-       "where master weights and moments live and are updated; host needs zero.stage 1, 2 or 3"},
-      {"offload.ratio", &c.offload.ratio, fraction, changes_numerics, "fraction of that state that lives on the host"},
+       "where master weights and moments live and are updated; host needs zero.stage 1, 2 or 3. Harmless without a "
+       "delay"},
+      {"offload.ratio", &c.offload.ratio, fraction, changes_numerics,
+       "fraction of that state that lives on the host. Harmless without a delay"},
       {"offload.delayed_update.start", &c.offload.delayed_update.start, at_least_1, changes_numerics,
        "the first update that the host applies while the next batch is computed (40 in the paper); none: never"},
 

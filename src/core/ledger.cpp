@@ -37,16 +37,17 @@ char const* remedy(Space budget, Category category) {
   bool const on_host = budget == Space::host;
   switch (category) {
   case Category::parameters:
-  case Category::ring: return "zero.stage: 3, or a smaller model";
+  case Category::ring:
+    return on_host ? "more ranks, or no offload.delayed_update" : "zero.stage: 3 on more ranks, or a smaller model";
   case Category::gradients:
     return on_host ? "precision.gradients: compute, more ranks or a smaller offload.ratio"
-                   : "zero.stage: 2 or 3, precision.gradients: compute or offload.optimizer: host";
+                   : "what is not set of zero.stage: 2 or 3, precision.gradients: compute, offload.optimizer: host";
   case Category::master:
   case Category::first_moment:
   case Category::second_moment:
     return on_host ? "more ranks or a smaller offload.ratio"
-                   : "zero.stage: 1 to 3 on more ranks or offload.optimizer: host";
-  case Category::activations: return "batch.micro, model.context or activations.recompute: unit";
+                   : "zero.stage: 1 to 3 on more ranks, or offload.optimizer: host";
+  case Category::activations: return "batch.micro, model.context or, if it is not set, activations.recompute: unit";
   case Category::recompute: return "batch.micro or model.context";
   case Category::staging: return "nothing (messages take a fixed size); raise the limit";
   case Category::logits:
@@ -55,7 +56,10 @@ char const* remedy(Space budget, Category category) {
   return "";
 }
 
-double mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+std::string size_text(std::int64_t bytes) {
+  bool const small = bytes < (1 << 20);
+  return fmt::format("{:.1f} {}", static_cast<double>(bytes) / (small ? 1 << 10 : 1 << 20), small ? "KiB" : "MiB");
+}
 
 } // namespace
 
@@ -76,7 +80,7 @@ std::string advice(std::vector<MemoryRow> const& rows, Space space) {
   std::sort(sorted.begin(), sorted.end(), [](auto const& a, auto const& b) { return a.second > b.second; });
   std::string list;
   for (auto const& [category, bytes] : sorted) {
-    list += fmt::format("\n  {:<14} {:>10.1f} MiB   smaller with {}", name_of(category), mib(bytes),
+    list += fmt::format("\n  {:<14} {:>14}   smaller with {}", name_of(category), size_text(bytes),
                         remedy(budget_of(space), category));
   }
   return list;
@@ -95,9 +99,9 @@ void Ledger::require_room(Space space, std::string const& label, std::int64_t by
   std::vector<MemoryRow> const held = rows(&Figure::bytes);
   std::int64_t const taken = budget_bytes(held, space);
   if (taken + bytes <= limit->second) return;
-  throw LimitError(fmt::format("{} memory: '{}' wants {:.1f} MiB more ({:.1f} of {:.1f} MiB are taken); raise "
+  throw LimitError(fmt::format("{} memory: '{}' wants {} more ({} of {} are taken); raise "
                                "memory.{}_limit or shrink a row:{}",
-                               name_of(space), label, mib(bytes), mib(taken), mib(limit->second),
+                               name_of(space), label, size_text(bytes), size_text(taken), size_text(limit->second),
                                name_of(budget_of(space)), advice(held, space)));
 }
 

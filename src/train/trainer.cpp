@@ -100,7 +100,9 @@ RunEnd Trainer<T>::run() {
 template <class T>
 void Trainer<T>::drain() {
   if (counters_.updates_applied >= config_.run.updates) return;
+  MovedSoFar const before{comm_.traffic(), engine_.link()};
   std::int64_t const applied = engine_.drain(lane_);
+  moved_.note(before, {comm_.traffic(), engine_.link()});
   counters_.updates_applied += applied;
   if (applied > 0) saved_at_ = evaluated_at_ = -1; // whatever was saved and evaluated is of the state before
 }

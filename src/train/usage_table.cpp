@@ -11,6 +11,7 @@
 namespace kozero {
 
 void MostMoved::note(MovedSoFar const& before, MovedSoFar const& after) {
+  noted_ = true;
   for (Traffic const purpose : {Traffic::parameters, Traffic::gradients}) {
     auto& most = received_[static_cast<std::size_t>(purpose)];
     most = std::max(most, after.received[purpose].bytes - before.received[purpose].bytes);
@@ -36,7 +37,7 @@ std::vector<std::string> usage_table(RankPlan const& plan, Ledger const& ledger,
   for (auto const& row : measured) predicted[{row.space, row.category}] = 0;
   for (auto const& row : plan.memory) predicted[{row.space, row.category}] = row.bytes;
 
-  std::vector<std::string> lines = {fmt::format("{:<26} {:>12} {:>12}", "a rank's memory", "predicted", "measured")};
+  std::vector<std::string> lines = {fmt::format("{:<26} {:>12} {:>12}", "rank 0's memory", "predicted", "measured")};
   for (auto const& [row, bytes] : predicted) {
     auto const& [space, category] = row;
     lines.push_back(
@@ -45,6 +46,7 @@ std::vector<std::string> usage_table(RankPlan const& plan, Ledger const& ledger,
   for (auto const& [name, space] : {std::pair("all on the device", Space::device), {"all on the host", Space::host}}) {
     lines.push_back(line(name, budget_bytes(plan.memory, space), budget_bytes(measured, space)));
   }
+  if (!moved.anything()) return lines;
   lines.push_back("received in an update");
   lines.push_back(line("parameters", plan.traffic.parameters.bytes, moved.received(Traffic::parameters)));
   lines.push_back(line("gradients", plan.traffic.gradients.bytes, moved.received(Traffic::gradients)));

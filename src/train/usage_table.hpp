@@ -23,10 +23,13 @@ class MostMoved {
 public:
   /// An update was done between these two times.
   void note(MovedSoFar const& before, MovedSoFar const& after);
+  /// Whether an update was noted.
+  bool anything() const { return noted_; }
   std::int64_t received(Traffic purpose) const { return received_[static_cast<std::size_t>(purpose)]; }
   LinkTraffic const& link() const { return link_; }
 
 private:
+  bool noted_ = false;
   std::array<std::int64_t, 3> received_{};
   LinkTraffic link_;
 };

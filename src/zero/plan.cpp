@@ -29,18 +29,21 @@ Interval Plan::updated(Partition const& partition) const {
 
 std::vector<Piece> Plan::pieces(ModelLayout const& layout) const {
   std::vector<Piece> pieces;
-  std::int64_t all = 0;     // elements of the blocks so far
+  std::int64_t all = 0;     // elements of the largest rank's parts so far
   std::int64_t on_host = 0; // and how many of them are the host's
   for (std::size_t b = 0; b < layout.size(); ++b) {
-    Interval const own = updated(partition(layout[b].size()));
-    all += own.size();
+    Partition const whole = partition(layout[b].size());
+    Interval const own = updated(whole);
+    // Ranks cut alike, by the first one's part, which is the largest: so none holds more than that, on either side.
+    std::int64_t const largest = optimizer_ == Keep::shard ? whole.shard(0).size() : whole.size();
+    all += largest;
     // What one block has too much for its tiles the next one has less, so that the ratio holds over the whole model.
     double const wanted = host_ratio_ * static_cast<double>(all) - static_cast<double>(on_host);
-    double const tiles = std::round((static_cast<double>(own.size()) - wanted) / static_cast<double>(tile));
-    std::int64_t const at_device = std::clamp<std::int64_t>(static_cast<std::int64_t>(tiles) * tile, 0, own.size());
-    std::int64_t const device = host_ratio_ == 0 ? own.size() : host_ratio_ == 1 ? 0 : at_device;
-    std::int64_t const cut = own.begin + device;
-    on_host += own.end - cut;
+    double const tiles = std::round((static_cast<double>(largest) - wanted) / static_cast<double>(tile));
+    std::int64_t const nearest = std::clamp<std::int64_t>(static_cast<std::int64_t>(tiles) * tile, 0, largest);
+    std::int64_t const at_device = host_ratio_ == 0 ? largest : host_ratio_ == 1 ? 0 : nearest;
+    on_host += largest - at_device;
+    std::int64_t const cut = own.begin + std::min(at_device, own.size());
     if (own.begin < cut || own.empty()) pieces.push_back({static_cast<int>(b), {own.begin, cut}, Space::device});
     if (cut < own.end) pieces.push_back({static_cast<int>(b), {cut, own.end}, Space::host});
   }

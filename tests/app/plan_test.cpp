@@ -27,7 +27,7 @@ Json planned(std::vector<std::string> more) {
 /// The table at the end of train: {predicted, measured, "=" or the difference} of each line.
 std::vector<std::string> verdicts(std::string const& printed) {
   std::vector<std::string> verdicts;
-  std::istringstream lines(printed.substr(printed.find("a rank's memory")));
+  std::istringstream lines(printed.substr(printed.find("rank 0's memory")));
   for (std::string line; std::getline(lines, line) && !line.starts_with("done");) {
     if (line.starts_with("  ")) verdicts.push_back(line.substr(line.find_last_of(' ') + 1));
   }

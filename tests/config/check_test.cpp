@@ -96,11 +96,20 @@ TEST_CASE("what is legal but hardly meant is a warning", "[check]") {
   CHECK(keys(check(config).warnings) == Names{"evaluate.every"});
 }
 
-TEST_CASE("offload's other keys mean nothing without offload", "[check]") {
+TEST_CASE("what has no effect is warned of", "[check]") {
   Config config = good();
   config.offload.ratio = 0.5;
   config.offload.delayed_update.start = 7;
+  config.precision.loss_scale.window = 7;
   CHECK(check(config).faults.empty());
+  CHECK(keys(check(config).warnings) ==
+        Names{"precision.loss_scale.initial", "offload.delayed_update.start", "offload.ratio"});
+  config.zero.stage = 1;
+  config.offload.optimizer = OffloadTarget::host;
+  config.precision.compute = ComputeType::fp16;
+  CHECK(check(config).warnings.empty());
+  config.offload.ratio = 0;
+  CHECK(keys(check(config).warnings) == Names{"offload.delayed_update.start"});
 }
 
 TEST_CASE("data.validation is a fraction or a file", "[check]") {

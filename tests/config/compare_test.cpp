@@ -40,6 +40,23 @@ TEST_CASE("differences come in the deck's order, with both values and what they 
   }
 }
 
+TEST_CASE("offload is harmless, and its delay is not", "[compare]") {
+  Config plain;
+  Config offloaded;
+  offloaded.offload = {.optimizer = OffloadTarget::host, .ratio = 0.5};
+  Config delayed = offloaded;
+  delayed.offload.delayed_update.start = 40;
+  for (auto const& difference : compare_decks(plain, offloaded)) CHECK(difference.severity == Severity::harmless);
+  CHECK(compare_decks(plain, offloaded).size() == 2);
+  for (auto const& difference : compare_decks(delayed, plain)) {
+    CHECK(difference.severity == Severity::changes_numerics);
+  }
+  CHECK(compare_decks(delayed, plain).size() == 3);
+  Config elsewhere = delayed;
+  elsewhere.offload.ratio = 1;
+  CHECK(compare_decks(delayed, elsewhere).front().severity == Severity::harmless);
+}
+
 TEST_CASE("another model or seed is another run", "[compare]") {
   Config config;
   for (auto const& key : keys_of(config)) {

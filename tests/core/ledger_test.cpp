@@ -64,7 +64,7 @@ TEST_CASE("Passing a limit names what wanted memory, the key of the limit, and t
   DeviceBuffer<float> const large(ledger, Category::parameters, "p", 1 << 19);
   std::string const message = message_of_too_much(ledger, 1 << 19);
   CAPTURE(message);
-  CHECK(message.find("'h.0.mlp' wants 2.0 MiB more (3.0 of 4.0 MiB are taken)") != std::string::npos);
+  CHECK(message.find("'h.0.mlp' wants 2.0 MiB more (3.0 MiB of 4.0 MiB are taken)") != std::string::npos);
   CHECK(message.find("memory.device_limit") != std::string::npos);
   auto const first = message.find("parameters ");
   auto const second = message.find("gradients ");

@@ -129,6 +129,7 @@ TEST_CASE("the ratio is that of the shards' bytes, to a tile") {
   ModelLayout const layout = model_layout(model);
   for (int const ranks : {1, 2, 3, 5}) {
     for (double const ratio : {0.0, 0.1, 0.25, 0.5, 0.9, 1.0}) {
+      std::int64_t most_on_host = 0, most_on_device = 0;
       for (int rank = 0; rank < ranks; ++rank) {
         Plan const plan({.zero = {2}, .offload = on_host(ratio)}, rank, ranks);
         std::int64_t host = 0, all = 0;
@@ -144,7 +145,13 @@ TEST_CASE("the ratio is that of the shards' bytes, to a tile") {
           CHECK(next[b] == plan.updated(plan.partition(layout[b].size())).end);
         }
         INFO("rank " << rank << " of " << ranks << ", ratio " << ratio);
-        CHECK(std::abs(static_cast<double>(host) - ratio * static_cast<double>(all)) <= Plan::tile);
+        if (rank == 0) {
+          CHECK(std::abs(static_cast<double>(host) - ratio * static_cast<double>(all)) <= Plan::tile);
+          most_on_host = host;
+          most_on_device = all - host;
+        }
+        CHECK(host <= most_on_host); // what a plan says of rank 0 holds for all
+        CHECK(all - host <= most_on_device);
       }
     }
   }
