@@ -81,6 +81,7 @@ private:
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
         ->capture_default_str();
     command.add_flag("--json", plan.json, "Print one JSON object, with bytes as integers");
+    command.footer("Start it alone, without mpiexec: --ranks says how many.\n");
     command.callback([this] {
       needs = Needs::nothing;
       run = [this] { return run_plan(plan); };
@@ -124,9 +125,11 @@ private:
     command.add_option("--updates", selftest.updates, "Of each run; a delay shows from the third on")
         ->check(CLI::Range(3, 10000))
         ->capture_default_str();
-    command.footer("Uses the deck's model, data, batch and precision; writes nothing, and does not touch run.dir.\n"
-                   "Make a large deck smaller: kozero selftest DECK batch.micro=1 model.layers=2 model.context=128\n"
-                   "Exit status 1 if anything differs that should be equal.\n");
+    command.footer(
+        "Uses the deck's model, data, batch and precision; writes nothing, and does not touch run.dir.\n"
+        "Make a large deck smaller: kozero selftest DECK batch.global=none batch.accumulate=2 batch.micro=1\n"
+        "                           model.layers=2 model.context=128\n"
+        "Exit status 1 if anything differs that should be equal.\n");
     command.callback([this] {
       needs = Needs::all_ranks;
       run = [this] { return run_selftest(selftest); };

@@ -2,18 +2,32 @@
 
 #include <algorithm>
 #include <fstream>
-#include <string>
+#include <string_view>
 
 namespace kozero {
 
 namespace {
 
-/// MemAvailable of /proc/meminfo.
-std::optional<std::int64_t> available_in_system() {
-  std::ifstream file("/proc/meminfo");
+/// Where the kernel tells of the memory of a control group (Documentation/admin-guide/cgroup-v2.rst, "Memory", and
+/// cgroup-v1/memory.rst).
+struct GroupFiles {
+  std::string_view controller; // in the line "number:controller:/path" of /proc/self/cgroup
+  char const* folder;
+  char const* limit;
+  char const* used;
+  char const* cache; // in memory.stat: file pages that the kernel takes back before memory runs out, within `used`
+};
+constexpr GroupFiles versions[] = {
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
+    {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
+};
+
+/// The number after a name, in a file of lines that begin with a name.
+std::optional<std::int64_t> number_after(std::string const& wanted, std::string const& path) {
+  std::ifstream file(path);
   for (std::string name; file >> name;) {
-    std::int64_t kib = 0;
-    if (name == "MemAvailable:" && file >> kib) return kib * 1024;
+    std::int64_t number = 0;
+    if (name == wanted && file >> number) return number;
     std::getline(file, name);
   }
   return std::nullopt;
@@ -26,30 +40,42 @@ std::optional<std::int64_t> number_in(std::string const& path) {
   return std::nullopt; // no such file, or "max"
 }
 
-/// The process' folder among the control groups of version 2: the line "0::/path" of /proc/self/cgroup.
-std::string control_group() {
-  std::ifstream file("/proc/self/cgroup");
+/// The process' group among those of a controller: "/path"; empty for the outermost one.
+std::string control_group(std::string const& root, std::string_view controller) {
+  std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("0::/")) return line.substr(3);
+    auto const first = line.find(':');
+    auto const second = line.find(':', first + 1);
+    if (second == std::string::npos || line.substr(first + 1, second - first - 1) != controller) continue;
+    std::string const path = line.substr(second + 1);
+    return path == "/" ? "" : path;
   }
-  return "/";
+  return "";
+}
+
+/// What the limit of one group leaves.
+std::optional<std::int64_t> left_in_group(std::string const& folder, GroupFiles const& files) {
+  auto const limit = number_in(folder + "/" + files.limit);
+  auto const used = number_in(folder + "/" + files.used);
+  if (!limit || !used) return std::nullopt;
+  std::int64_t const cache = number_after(files.cache, folder + "/memory.stat").value_or(0);
+  return std::max<std::int64_t>(*limit - std::max<std::int64_t>(*used - cache, 0), 0);
 }
 
 } // namespace
 
-std::optional<std::int64_t> available_host_memory() {
-  std::optional<std::int64_t> least = available_in_system();
-  // A group is limited by all that it stands in.
-  for (std::string group = control_group();; group.resize(group.find_last_of('/'))) {
-    std::string const folder = "/sys/fs/cgroup" + group;
-    auto const limit = number_in(folder + "/memory.max");
-    auto const used = number_in(folder + "/memory.current");
-    if (limit && used) {
-      std::int64_t const left = std::max<std::int64_t>(*limit - *used, 0);
-      least = least ? std::min(*least, left) : left;
+std::optional<std::int64_t> available_host_memory(std::string const& root) {
+  std::optional<std::int64_t> least = number_after("MemAvailable:", root + "/proc/meminfo");
+  if (least) *least *= 1024; // from KiB
+  for (GroupFiles const& files : versions) {
+    // A group is limited by all that it stands in.
+    for (std::string group = control_group(root, files.controller);; group.resize(group.find_last_of('/'))) {
+      auto const left = left_in_group(root + files.folder + group, files);
+      if (left) least = std::min(least.value_or(*left), *left);
+      if (group.find('/') == std::string::npos) break;
     }
-    if (group.find_last_of('/') == std::string::npos) return least;
   }
+  return least;
 }
 
 } // namespace kozero

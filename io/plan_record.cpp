@@ -69,6 +69,8 @@ std::string to_json(PlanRecord const& plan) {
       {"compute", plan.compute},
       {"gradients", plan.gradients},
       {"offload", plan.offload},
+      {"offload_ratio", plan.offload_ratio},
+      {"delayed_update_start", or_null(plan.delayed_update_start)},
       {"recompute", plan.recompute},
       {"device_limit", or_null(plan.device_limit)},
       {"host_limit", or_null(plan.host_limit)}};

@@ -28,6 +28,8 @@ struct PlanRecord {
   std::int64_t ranks = 1;
   std::int64_t micro = 1, accumulate = 1, global = 1, context = 1;        // windows, and tokens of a window
   std::string compute = {}, gradients = {}, offload = {}, recompute = {}; // the deck's words
+  double offload_ratio = 1;                                               // offload.ratio
+  std::optional<std::int64_t> delayed_update_start;                       // offload.delayed_update.start
   std::optional<std::int64_t> device_limit, host_limit;                   // bytes
   std::array<PlannedStage, 4> stages = {};
   std::size_t chosen = 0;            // the deck's stage

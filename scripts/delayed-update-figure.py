@@ -11,7 +11,7 @@ import sys
 from typing import NamedTuple
 
 WINDOW = 25  # batches around it that a point of the training curve is the mean of
-STEP = 5  # a point every so many batches
+STEP = 5  # a point every so many batches; scripts/delayed-update-figure asks for WINDOW + STEP at least
 NAMES = ("synchronous", "delayed")
 WIDTH, HEIGHT = 800, 610
 

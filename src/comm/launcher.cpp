@@ -10,9 +10,11 @@ namespace kozero {
 
 namespace {
 
-// A variable with the number of processes that a launcher started, and what to do when MPI sees fewer.
+// Variables with the number of processes that a launcher started and with the process' own number, and what to do when
+// MPI sees fewer.
 struct Launcher {
   char const* variable;
+  char const* rank_variable;
   char const* name;
   char const* advice;
 };
@@ -22,20 +24,28 @@ struct Launcher {
 // shell itself is a step (salloc's interactive step) it is 1. mpiexec starts its helpers by srun, one a host, so that
 // ranks inherit the number of hosts: less than or equal to what MPI sees.
 constexpr Launcher launchers[] = {
-    {"SLURM_STEP_NUM_TASKS", "Slurm's srun", "use srun --mpi=pmi2 (srun --mpi=list shows what there is) or mpiexec"},
-    {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpiexec", "use the mpiexec of the MPI library that kozero was built with"},
-    {"PMI_SIZE", "mpiexec", "use the mpiexec of the MPI library that kozero was built with"},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "Slurm's srun",
+     "use srun --mpi=pmi2 (srun --mpi=list shows what there is) or mpiexec"},
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's mpiexec",
+     "use the mpiexec of the MPI library that kozero was built with"},
+    {"PMI_SIZE", "PMI_RANK", "mpiexec", "use the mpiexec of the MPI library that kozero was built with"},
 };
 
-// 1 where the variable is absent or no number.
-int tasks_of(Launcher const& launcher, EnvironmentLookup const& lookup) {
-  char const* value = lookup(launcher.variable);
-  if (value == nullptr) return 1;
+// `otherwise` where the variable is absent or no number.
+int number_of(char const* variable, EnvironmentLookup const& lookup, int otherwise) {
+  char const* value = lookup(variable);
+  if (value == nullptr) return otherwise;
   std::string_view const text = value;
-  int tasks = 1;
-  auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), tasks);
-  return fault == std::errc() && end == text.data() + text.size() ? tasks : 1;
+  int number = otherwise;
+  auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return fault == std::errc() && end == text.data() + text.size() ? number : otherwise;
 }
+
+int tasks_of(Launcher const& launcher, EnvironmentLookup const& lookup) {
+  return number_of(launcher.variable, lookup, 1);
+}
+
+char const* environment(char const* name) { return std::getenv(name); }
 
 } // namespace
 
@@ -49,8 +59,18 @@ void require_launcher_agrees(int mpi_size, EnvironmentLookup const& lookup) {
   }
 }
 
-void require_launcher_agrees(int mpi_size) {
-  require_launcher_agrees(mpi_size, [](char const* name) -> char const* { return std::getenv(name); });
+void require_launcher_agrees(int mpi_size) { require_launcher_agrees(mpi_size, environment); }
+
+LaunchedProcess launched_process(EnvironmentLookup const& lookup) {
+  LaunchedProcess process;
+  for (Launcher const& launcher : launchers) {
+    int const tasks = tasks_of(launcher, lookup);
+    if (tasks <= process.count) continue; // the helpers of one that itself started more
+    process = {tasks, number_of(launcher.rank_variable, lookup, 0), launcher.name};
+  }
+  return process;
 }
+
+LaunchedProcess launched_process() { return launched_process(environment); }
 
 } // namespace kozero

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <string>
 
 namespace kozero {
 
@@ -12,5 +13,16 @@ void require_launcher_agrees(int mpi_size, EnvironmentLookup const& lookup);
 
 /// With this process' environment.
 void require_launcher_agrees(int mpi_size);
+
+/// What a launcher has told a process in its environment; no MPI is needed to read it.
+struct LaunchedProcess {
+  int count = 1;        // processes that it started together
+  int rank = 0;         // this one among them
+  std::string launcher; // "mpiexec"; empty where the process is alone
+};
+LaunchedProcess launched_process(EnvironmentLookup const& lookup);
+
+/// With this process' environment.
+LaunchedProcess launched_process();
 
 } // namespace kozero

@@ -10,10 +10,11 @@ std::int64_t TensorSpec::size() const {
 }
 
 BlockLayout::BlockLayout(std::string name, std::vector<TensorSpec> specs, int first_number) : name_(std::move(name)) {
-  tensors_.reserve(specs.size());
-  for (auto& spec : specs) tensors_.push_back({std::move(spec), first_number++, 0});
-  auto const place = [this](bool decays) {
-    for (auto& tensor : tensors_) {
+  std::vector<PlacedTensor> tensors;
+  tensors.reserve(specs.size());
+  for (auto& spec : specs) tensors.push_back({std::move(spec), first_number++, 0});
+  auto const place = [&](bool decays) {
+    for (auto& tensor : tensors) {
       if (tensor.spec.decays() != decays) continue;
       tensor.offset = size_;
       size_ += tensor.spec.size();
@@ -22,10 +23,11 @@ BlockLayout::BlockLayout(std::string name, std::vector<TensorSpec> specs, int fi
   place(true);
   decay_end_ = size_;
   place(false);
+  tensors_ = std::make_shared<std::vector<PlacedTensor> const>(std::move(tensors));
 }
 
 PlacedTensor const& BlockLayout::tensor_at(std::int64_t element) const {
-  for (auto const& tensor : tensors_) {
+  for (auto const& tensor : tensors()) {
     Interval const interval = tensor.interval();
     if (interval.begin <= element && element < interval.end) return tensor;
   }

@@ -2,6 +2,7 @@
 #include "layout/partition.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,12 +38,14 @@ struct PlacedTensor {
 ///     BlockLayout block("h.0", specs, 12);
 ///     block.tensors()[i].offset;     // in model order
 ///     block.decay_end();             // elements before it decay
+///
+/// Copies share the tensors, which never change.
 class BlockLayout {
 public:
   BlockLayout(std::string name, std::vector<TensorSpec> specs, int first_number);
 
   std::string const& name() const { return name_; }
-  std::vector<PlacedTensor> const& tensors() const { return tensors_; }
+  std::vector<PlacedTensor> const& tensors() const { return *tensors_; }
   std::int64_t size() const { return size_; }
   std::int64_t decay_end() const { return decay_end_; }
   /// The tensor of that element of the block, which must be in [0, size()).
@@ -50,7 +53,7 @@ public:
 
 private:
   std::string name_;
-  std::vector<PlacedTensor> tensors_;
+  std::shared_ptr<std::vector<PlacedTensor> const> tensors_;
   std::int64_t size_ = 0;
   std::int64_t decay_end_ = 0;
 };

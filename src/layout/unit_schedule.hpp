@@ -1,5 +1,5 @@
 #pragma once
-#include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace kozero {
@@ -12,13 +12,15 @@ struct UnitUses {
   std::vector<int> gradients;
 };
 
-/// Whether a unit other than its own reads a block and adds to its gradient.
-inline bool is_shared(std::vector<UnitUses> const& uses, int block) {
-  for (int u = 0; u < static_cast<int>(uses.size()); ++u) {
-    auto const& read = uses[u].forward;
-    if (u != block && std::find(read.begin(), read.end(), block) != read.end()) return true;
+/// Of each block: whether a unit other than its own reads it and adds to its gradient.
+inline std::vector<bool> shared_blocks(std::vector<UnitUses> const& uses) {
+  std::vector<bool> shared(uses.size(), false);
+  for (std::size_t u = 0; u < uses.size(); ++u) {
+    for (int const block : uses[u].forward) {
+      if (static_cast<std::size_t>(block) != u) shared[block] = true;
+    }
   }
-  return false;
+  return shared;
 }
 
 enum class Phase { forward, backward };

@@ -37,6 +37,7 @@ public:
   }
   Gpt2Head<T>& head() { return *head_; }
   ModelShape const& shape() const { return shape_; }
+  ModelLayout const& layout() const { return layout_; }
 
 private:
   ModelShape shape_;

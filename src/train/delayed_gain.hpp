@@ -35,8 +35,8 @@ double training_flops(ModelConfig const& model, ActivationsConfig const& activat
 /// From short measurements of a matrix product, of AdamW on the host and of the link. Takes about a tenth of a second.
 BatchTimes estimate_batch_times(Config const& config, BatchShape const& batch);
 
-/// "predicted: device 1.20 s, host 0.35 s a batch; 1.55 s -> 1.21 s, 22 % less", with advice where there is none to
-/// win.
+/// "predicted a batch: device 1.2 s, host 0.35 s; 1.55 s without delay, 1.21 s with, 22 % less", with advice where
+/// there is none to win.
 std::string describe_delayed_gain(BatchTimes const& times, HostWork work);
 
 } // namespace kozero

@@ -27,9 +27,11 @@ std::string head(PlanRecord const& plan) {
   std::string text = fmt::format("{:<12}{}\n", "model", plan.model);
   text += fmt::format("{:<12}{} windows of {} tokens ({} a micro-batch x {} accumulated x {} ranks)\n", "batch",
                       plan.global, plan.context, plan.micro, plan.accumulate, plan.ranks);
-  text += fmt::format("{:<12}zero.stage {}; precision.compute {}, gradients {}; offload.optimizer {}; "
-                      "activations.recompute {}\n",
-                      "deck", plan.chosen, plan.compute, plan.gradients, plan.offload, plan.recompute);
+  text += fmt::format("{:<12}zero.stage {}; precision.compute {}, gradients {}; activations.recompute {}\n", "deck",
+                      plan.chosen, plan.compute, plan.gradients, plan.recompute);
+  auto const& start = plan.delayed_update_start;
+  text += fmt::format("{:<12}offload.optimizer {}, ratio {}, delayed_update.start {}\n", "", plan.offload,
+                      plan.offload_ratio, start ? std::to_string(*start) : "none");
   return text;
 }
 

@@ -69,6 +69,8 @@ PlanRecord plan_run(Config const& config, BatchShape const& batch) {
                     .gradients = word_of(config, "precision.gradients"),
                     .offload = word_of(config, "offload.optimizer"),
                     .recompute = word_of(config, "activations.recompute"),
+                    .offload_ratio = config.offload.ratio,
+                    .delayed_update_start = config.offload.delayed_update.start,
                     .device_limit = config.memory.device_limit_bytes,
                     .host_limit = config.memory.host_limit_bytes,
                     .uncounted_bytes = uncounted_host_bytes,

@@ -33,8 +33,10 @@ public:
   SelftestResult run(std::int64_t batches) {
     SelftestResult result;
     engine_.initialise(lane_, config_.run.seed);
+    // Not past the end of the deck's schedule, where the learning rate may be 0 and nothing would happen.
+    std::int64_t const scheduled = std::max(config_.run.updates, batches);
     for (std::int64_t batch = 0; batch < batches; ++batch) {
-      StepReport const report = step(batch);
+      StepReport const report = step(batch, scheduled);
       result.losses.push_back(report.loss);
       result.norms.push_back(report.update.norm);
     }
@@ -45,12 +47,12 @@ public:
   }
 
 private:
-  StepReport step(std::int64_t batch) {
+  StepReport step(std::int64_t batch, std::int64_t scheduled) {
     std::int64_t const valid = load(batch);
     std::int64_t const t = used_ + 1;
     StepInput const input{.valid = valid,
                           .optimizer = config_.optimizer,
-                          .lr = learning_rate(config_.optimizer, config_.schedule, config_.run.updates, used_),
+                          .lr = learning_rate(config_.optimizer, config_.schedule, scheduled, used_),
                           .t = t,
                           .loss_scale = loss_scale_ ? loss_scale_->value() : 1.0};
     StepReport report = *train_step(lane_, model_, engine_, feed_, input, comm_);

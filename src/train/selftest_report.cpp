@@ -16,25 +16,29 @@ using SumOrder = SelftestClass::SumOrder;
 bool same_number(double a, double b) { return a == b || (!std::isfinite(a) && !std::isfinite(b)); }
 bool same_bits(std::size_t, double a, double b) { return same_number(a, b); }
 
+std::string unless_skipped(double norm, std::string const& number) { return std::isfinite(norm) ? number : "skipped"; }
+
+bool skips_all(SelftestResult const& run) {
+  return std::ranges::none_of(run.norms, [](double norm) { return std::isfinite(norm); });
+}
+
 /// "loss of batch 3: 5.25, not 5.5", of the first number in batches 0 … batches-1 (told from 1) for which
 /// same(batch, number, wanted) is false; empty where there is none. The loss at the end comes after the last batch.
 template <class Same>
 std::string first_difference(SelftestResult const& run, SelftestResult const& reference, std::size_t batches,
                              Same const& same) {
-  auto const differ = [](std::string const& what, double number, double wanted) {
-    return fmt::format("{}: {}, not {}", what, number, wanted);
-  };
+  auto const norm = [](double value) { return unless_skipped(value, fmt::format("{}", value)); };
   for (std::size_t b = 0; b < batches; ++b) {
     if (!same(b, run.losses[b], reference.losses[b])) {
-      return differ(fmt::format("loss of batch {}", b + 1), run.losses[b], reference.losses[b]);
+      return fmt::format("loss of batch {}: {}, not {}", b + 1, run.losses[b], reference.losses[b]);
     }
     if (!same(b, run.norms[b], reference.norms[b])) {
-      return differ(fmt::format("norm of batch {}", b + 1), run.norms[b], reference.norms[b]);
+      return fmt::format("norm of batch {}: {}, not {}", b + 1, norm(run.norms[b]), norm(reference.norms[b]));
     }
   }
   bool const whole = batches == run.norms.size();
   if (!whole || same(batches, run.losses.back(), reference.losses.back())) return "";
-  return differ("loss at the end", run.losses.back(), reference.losses.back());
+  return fmt::format("loss at the end: {}, not {}", run.losses.back(), reference.losses.back());
 }
 
 std::string difference_of_bits(SelftestResult const& run, SelftestResult const& reference) {
@@ -94,6 +98,14 @@ private:
     case SelftestOutcome::Kind::failed: return {Kind::failed, "FAILED: " + outcomes_[i].message};
     case SelftestOutcome::Kind::ran: break;
     }
+    SelftestFinding finding = compare(i);
+    if (finding.kind != Kind::differs && skips_all(result(i))) {
+      finding = {Kind::skipped, finding.text + ", EVERY UPDATE SKIPPED"};
+    }
+    return finding;
+  }
+
+  SelftestFinding compare(std::size_t i) {
     auto const reference = first_of(cases_[i].kind);
     if (!reference) return look_at_first(i);
     std::string const difference = difference_of_bits(result(i), result(*reference));
@@ -122,6 +134,10 @@ private:
       if (!difference.empty()) return differs(*other, difference);
       finding.kind = Kind::agrees;
       finding.text += fmt::format(", = {} up to batch {}", name(*other), start);
+      if (result(i).hash == result(*other).hash) {
+        finding.kind = Kind::undelayed;
+        finding.text += ", AND TO THE END";
+      }
     }
     return finding;
   }
@@ -158,6 +174,19 @@ SelftestVerdict judge_selftest(std::span<SelftestFinding const> findings) {
                                "library or of this machine); trust no run here before the cause is found",
                                bad, findings.size())};
   }
+  if (auto const skipped = count(Kind::skipped); skipped > 0) {
+    auto const ran = std::ssize(findings) - absent;
+    return {false, fmt::format("selftest FAILED: every update was skipped{} (no norm is finite), so nothing was "
+                               "compared; lower precision.loss_scale.initial or optimizer.lr, or give more --updates",
+                               skipped == ran ? "" : fmt::format(" in {} of {} combinations", skipped, ran))};
+  }
+  if (count(Kind::undelayed) > 0) {
+    return {false,
+            "selftest FAILED: with delayed updates the state is that without (fewer than 3 updates were applied, "
+            "or the learning rate is too small; otherwise kozero is at fault), so nothing was compared; lower "
+            "precision.loss_scale.initial, raise "
+            "optimizer.lr, or give more --updates"};
+  }
   if (count(Kind::agrees) == 0) {
     return {false, fmt::format("selftest FAILED: nothing was compared ({} of {} combinations do not fit in memory); "
                                "raise memory.device_limit and host_limit, or make the model or batch.micro smaller",
@@ -183,7 +212,8 @@ std::string selftest_table(std::span<SelftestCase const> cases, std::span<Selfte
     SelftestResult const& result = outcomes[i].result;
     if (outcomes[i].kind == SelftestOutcome::Kind::ran) {
       table += line(i + 1, columns, fmt::format("{:.6g}", result.losses[result.norms.size() - 1]),
-                    fmt::format("{:.6g}", result.norms.back()), result.hash.substr(0, 8), findings[i].text);
+                    unless_skipped(result.norms.back(), fmt::format("{:.6g}", result.norms.back())),
+                    result.hash.substr(0, 8), findings[i].text);
     } else {
       table += line(i + 1, columns, "-", "-", "-", findings[i].text);
     }

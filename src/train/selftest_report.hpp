@@ -25,7 +25,9 @@ struct SelftestOutcome {
 
 /// What a case has been found to be beside those before it.
 struct SelftestFinding {
-  enum class Kind { nothing_before, agrees, differs, does_not_fit, failed };
+  /// skipped: none of the run's updates was applied. undelayed: the delay has not changed what is left. Neither says
+  /// anything of kozero.
+  enum class Kind { nothing_before, agrees, differs, skipped, undelayed, does_not_fit, failed };
   Kind kind = Kind::nothing_before;
   std::string text; // "group 1", "= row 1", "DIFFERS FROM row 1 in norm of batch 3: 1.5, not 1.25"
 };
@@ -35,7 +37,7 @@ struct SelftestFinding {
 /// - gradients summed in another order: the first loss is the same bits; the other losses and norms of the first two
 ///   batches agree to 1e-5 in fp32 and 2e-2 in 16 bits, relative, and of each further batch to ten times more. In fp16
 ///   they need not from a batch on that overflows in one of the orders alone;
-/// - delayed: the batches before the first one that a delay can touch are the same bits.
+/// - delayed: the batches before the first one that a delay can touch are the same bits; the state at the end is not.
 /// `outcomes` are those of `cases`, in order.
 std::vector<SelftestFinding> compare_selftest(std::span<SelftestCase const> cases,
                                               std::span<SelftestOutcome const> outcomes);
@@ -45,7 +47,7 @@ struct SelftestVerdict {
   std::string text; // one line
 };
 
-/// Not passed when anything differs or has failed, or when nothing could be compared.
+/// Not passed when anything differs or has failed, or when a comparison that was to be made shows nothing.
 SelftestVerdict judge_selftest(std::span<SelftestFinding const> findings);
 
 /// A row a case, in lines that end with a line feed.

@@ -12,10 +12,10 @@
 namespace kozero {
 
 std::string describe(ModelConfig const& model) {
+  std::int64_t const psi = parameter_count(model_layout(model));
   return fmt::format("GPT-2 {}L {}H {}C, context {}, vocabulary {}, {} head: {} parameters ({})", model.layers,
-                     model.heads, model.width, model.context, model.vocabulary, model.tied ? "tied" : "own",
-                     parameter_count(model_layout(model)),
-                     format_count(static_cast<double>(parameter_count(model_layout(model)))));
+                     model.heads, model.width, model.context, model.vocabulary, model.tied ? "tied" : "own", psi,
+                     format_count(static_cast<double>(psi)));
 }
 
 namespace {

@@ -14,14 +14,16 @@ constexpr std::int64_t arriving_elements = 1 << 20; // added on the host at a ti
 } // namespace
 
 template <class G>
-GradShards<G>::GradShards(Plan const& plan, std::vector<Piece> pieces, std::vector<bool> const& has_array,
-                          Deliveries deliveries, Ledger& ledger, LinkTraffic& traffic)
+GradShards<G>::GradShards(Plan const& plan, std::vector<Piece> pieces, Deliveries deliveries, Ledger& ledger,
+                          LinkTraffic& traffic)
     : pieces_(std::move(pieces)), traffic_(traffic), arrays_(plan.delays() ? 2 : 1) {
+  bool const all = deliveries == Deliveries::each_micro_batch || plan.delays();
+  for (auto const& piece : pieces_) has_array_.push_back(all || piece.space == Space::host);
   std::int64_t largest_on_host = 0;
   for (auto& set : arrays_) {
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
       bool const on_host = pieces_[p].space == Space::host;
-      std::int64_t const count = has_array[p] ? pieces_[p].interval.size() : 0;
+      std::int64_t const count = has_array_[p] ? pieces_[p].interval.size() : 0;
       set.emplace_back(on_host ? Space::pinned : Space::device, ledger, Category::gradients, "gradient shard", count);
       if (on_host) largest_on_host = std::max(largest_on_host, count);
     }
@@ -33,7 +35,15 @@ GradShards<G>::GradShards(Plan const& plan, std::vector<Piece> pieces, std::vect
 }
 
 template <class G>
-void GradShards<G>::deliver(Lane const& lane, int piece, G const* reduced, bool first) {
+void GradShards<G>::deliver(Lane const& lane, int number, G const* block, bool first) {
+  for (Piece const& piece : std::ranges::equal_range(pieces_, number, {}, &Piece::block)) { // they are in block order
+    auto const p = static_cast<int>(&piece - pieces_.data());
+    if (has_array_[p]) deliver_piece(lane, p, block + piece.interval.begin, first);
+  }
+}
+
+template <class G>
+void GradShards<G>::deliver_piece(Lane const& lane, int piece, G const* reduced, bool first) {
   std::int64_t const count = pieces_[piece].interval.size();
   if (count == 0) return;
   G* const sum = present(piece);

@@ -18,28 +18,32 @@ namespace kozero {
 template <class G>
 class GradShards {
 public:
+  /// Sums over all micro-batches, of blocks that stay whole on the device: only pieces that live on the host have an
+  /// array, and with delayed updates all. Or sums of one micro-batch each, which stay nowhere else: all have.
   enum class Deliveries { once, each_micro_batch };
 
-  /// Arrays for those pieces that `has_array` says true of.
-  GradShards(Plan const& plan, std::vector<Piece> pieces, std::vector<bool> const& has_array, Deliveries deliveries,
-             Ledger& ledger, LinkTraffic& traffic);
+  /// `pieces` are those of Plan::pieces.
+  GradShards(Plan const& plan, std::vector<Piece> pieces, Deliveries deliveries, Ledger& ledger, LinkTraffic& traffic);
 
-  /// A piece's elements, reduced, in device memory; the first of an update sets, further ones are added. `reduced` may
-  /// be overwritten by what the lane gets after release().
-  void deliver(Lane const& lane, int piece, G const* reduced, bool first);
+  /// A whole block in device memory, of which this rank's pieces are reduced: they go to their arrays. The first of an
+  /// update sets, further ones are added. `block` may be overwritten by what the lane gets after release().
+  void deliver(Lane const& lane, int number, G const* block, bool first);
   void release(Lane const& lane) const { order_after(lane, down_); }
   /// Waits until all that was delivered is there.
   void wait(Lane const& lane) const;
 
   /// The present gradients become the former ones, where there are two sets.
   void turn() { present_ = static_cast<int>(arrays_.size()) - 1 - present_; }
+  bool has_array(int piece) const { return has_array_[piece]; }
   G* present(int piece) const { return arrays_[present_][piece].data(); }
   G* former(int piece) const { return arrays_[arrays_.size() - 1 - present_][piece].data(); }
 
 private:
+  void deliver_piece(Lane const& lane, int piece, G const* reduced, bool first);
   void add_on_host(G* sum, G const* reduced, std::int64_t count);
 
   std::vector<Piece> pieces_;
+  std::vector<bool> has_array_; // of each piece
   LinkTraffic& traffic_;
   LazyLane down_;
   std::vector<std::vector<PlacedBuffer<G>>> arrays_; // by set and piece

@@ -6,10 +6,11 @@ namespace kozero {
 
 GradSlots::GradSlots(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Ledger& ledger)
     : slot_of_block_(layout.size(), 0), under_way_(layout.size(), false) {
+  std::vector<bool> const shared = shared_blocks(uses);
   std::vector<std::int64_t> capacities(1, 0);
   for (std::size_t b = 0; b < layout.size(); ++b) {
     sizes_.push_back(layout[b].size());
-    if (is_shared(uses, static_cast<int>(b))) {
+    if (shared[b]) {
       slot_of_block_[b] = static_cast<int>(capacities.size());
       capacities.push_back(0);
     }

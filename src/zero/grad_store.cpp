@@ -25,7 +25,7 @@ public:
   FullGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm,
             Ledger& ledger, LinkTraffic& link)
       : plan_(plan), comm_(comm), pieces_(plan.pieces(layout)),
-        shards_(plan, pieces_, moved_pieces(), GradShards<G>::Deliveries::once, ledger, link) {
+        shards_(plan, pieces_, GradShards<G>::Deliveries::once, ledger, link) {
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
       blocks_.emplace_back(ledger, Category::gradients, block.name(), partitions_.back().capacity(),
@@ -69,32 +69,22 @@ public:
                           ? comm_.all_reduce(lane, whole, partition, Traffic::gradients)
                           : comm_.reduce_scatter(lane, whole, partition, Traffic::gradients);
     pending.wait(lane);
-    for (std::size_t p = 0; p < pieces_.size(); ++p) {
-      if (pieces_[p].block == number && moved(pieces_[p])) {
-        shards_.deliver(lane, static_cast<int>(p), in_block(pieces_[p]), true);
-      }
-    }
+    shards_.deliver(lane, number, block, true);
   }
 
   void wait(Lane const& lane) const override { shards_.wait(lane); }
   DType type() const override { return dtype_of<G>; }
   void* reduced(int piece) const override {
-    return moved(pieces_[piece]) ? shards_.present(piece) : in_block(pieces_[piece]);
+    return shards_.has_array(piece) ? shards_.present(piece) : in_block(pieces_[piece]);
   }
   void turn() override { shards_.turn(); }
   void* former(int piece) const override {
-    return moved(pieces_[piece]) ? shards_.former(piece) : in_block(pieces_[piece]);
+    return shards_.has_array(piece) ? shards_.former(piece) : in_block(pieces_[piece]);
   }
 
 private:
   static constexpr bool in_place = std::is_same_v<G, float>;
 
-  bool moved(Piece const& piece) const { return piece.space == Space::host || plan_.delays(); }
-  std::vector<bool> moved_pieces() const {
-    std::vector<bool> moved_ones;
-    for (auto const& piece : pieces_) moved_ones.push_back(moved(piece));
-    return moved_ones;
-  }
   G* in_block(Piece const& piece) const { return blocks_[piece.block].data() + piece.interval.begin; }
 
   Plan plan_;
@@ -114,9 +104,7 @@ class ShardedGrads final : public GradStore {
 public:
   ShardedGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm,
                Ledger& ledger, LinkTraffic& link)
-      : plan_(plan), comm_(comm), pieces_(plan.pieces(layout)),
-        shards_(plan, pieces_, std::vector<bool>(pieces_.size(), true), GradShards<G>::Deliveries::each_micro_batch,
-                ledger, link),
+      : comm_(comm), shards_(plan, plan.pieces(layout), GradShards<G>::Deliveries::each_micro_batch, ledger, link),
         slots_(plan, layout, uses, ledger) {
     std::int64_t largest = 0;
     for (auto const& block : layout) {
@@ -139,10 +127,7 @@ public:
     Partition const& partition = partitions_[number];
     G* const wire = to_wire(lane, number);
     comm_.reduce_scatter(lane, span_of(wire, partition), partition, Traffic::gradients).wait(lane);
-    for (std::size_t p = 0; p < pieces_.size(); ++p) {
-      if (pieces_[p].block != number) continue;
-      shards_.deliver(lane, static_cast<int>(p), wire + pieces_[p].interval.begin, place_.first());
-    }
+    shards_.deliver(lane, number, wire, place_.first());
     slots_.end(number);
   }
 
@@ -165,9 +150,7 @@ private:
     }
   }
 
-  Plan plan_;
   Communicator& comm_;
-  std::vector<Piece> pieces_;
   GradShards<G> shards_;
   GradSlots slots_;
   MicroBatchPlace place_;

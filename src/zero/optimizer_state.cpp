@@ -3,6 +3,8 @@
 #include "core/rng.hpp"
 #include "core/views.hpp"
 
+#include <algorithm>
+
 namespace kozero {
 
 namespace {
@@ -95,8 +97,8 @@ std::vector<StateEntry> OptimizerState::entries(ModelLayout const& layout) const
 }
 
 void OptimizerState::copy_to_host(Lane const& lane, int block, StateKind kind, Interval interval, float* to) const {
-  for (Part const& part : parts_) {
-    if (part.piece.block != block) continue;
+  auto const block_of = [](Part const& part) { return part.piece.block; };
+  for (Part const& part : std::ranges::equal_range(parts_, block, {}, block_of)) { // they are in block order
     Interval const common = intersect(interval, part.piece.interval);
     if (common.empty()) continue;
     float* const from = part.data(kind) + (common.begin - part.piece.interval.begin);

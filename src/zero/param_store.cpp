@@ -58,6 +58,7 @@ public:
   GatheredParams(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm,
                  Ledger& ledger)
       : plan_(plan), uses_(uses), comm_(comm) {
+    std::vector<bool> const shared = shared_blocks(uses);
     slot_of_block_.resize(layout.size());
     std::vector<std::int64_t> slot_capacity(2, 0);
     for (std::size_t b = 0; b < layout.size(); ++b) {
@@ -65,7 +66,7 @@ public:
       shards_.emplace_back(ledger, Category::parameters, layout[b].name(), partitions_[b].shard_capacity(),
                            DeviceBuffer<T>::Init::none);
       slot_of_block_[b] = static_cast<int>(b % 2);
-      if (is_shared(uses, static_cast<int>(b))) {
+      if (shared[b]) {
         slot_of_block_[b] = static_cast<int>(slot_capacity.size());
         slot_capacity.push_back(0);
       }

@@ -8,21 +8,22 @@ namespace kozero {
 namespace {
 
 /// How often each block is gathered in an update of `micro_batches`, where parameters are sharded. The ring keeps the
-/// last block of even number, the last of odd number and every shared one; what it keeps is not gathered again.
+/// last block of even number, the last of odd number and every shared one; what it keeps is not gathered again. The
+/// first micro-batch begins with an empty ring, every other with what the one before it, of the same visits, has left.
 std::vector<std::int64_t> gathers_of_blocks(std::vector<UnitUses> const& uses, std::int64_t micro_batches) {
   std::vector<std::int64_t> gathers(uses.size(), 0);
+  std::vector<bool> const shared = shared_blocks(uses);
   std::map<std::pair<bool, int>, int> kept; // {shared, number} or {not shared, parity}: the block
-  auto const read = [&](int block) {
-    bool const shared = is_shared(uses, block);
-    auto const [place, empty] = kept.try_emplace({shared, shared ? block : block % 2}, block);
-    if (empty || place->second != block) ++gathers[block];
+  auto const read = [&](int block, std::int64_t times) {
+    auto const [place, empty] = kept.try_emplace({shared[block], shared[block] ? block : block % 2}, block);
+    if (empty || place->second != block) gathers[block] += times;
     place->second = block;
   };
   auto const visits = training_visits(static_cast<int>(uses.size()));
-  for (std::int64_t m = 0; m < micro_batches; ++m) {
+  for (std::int64_t const alike : {std::int64_t{1}, micro_batches - 1}) {
     for (Visit const visit : visits) {
       auto const& blocks = visit.phase == Phase::forward ? uses[visit.unit].forward : uses[visit.unit].backward;
-      for (int const block : blocks) read(block);
+      for (int const block : blocks) read(block, alike);
     }
   }
   return gathers;

@@ -54,6 +54,29 @@ TEST_CASE("plan prints memory, traffic, checkpoint and the stages, of a deck who
   }
 }
 
+TEST_CASE("plan says what the deck asks of offload") {
+  std::vector<std::string> const deck = {"zero.stage=2", "offload.optimizer=host", "offload.ratio=0.25",
+                                         "offload.delayed_update.start=7"};
+  CHECK(contains(plan(deck).out, {"\n            offload.optimizer host, ratio 0.25, delayed_update.start 7\n"}));
+  CHECK(contains(plan({}).out, {"offload.optimizer none, ratio 1, delayed_update.start none\n"}));
+  Json const json = planned(deck);
+  CHECK(json.at("offload") == "host");
+  CHECK(json.at("offload_ratio") == 0.25);
+  CHECK(json.at("delayed_update_start") == 7);
+  CHECK(planned({}).at("delayed_update_start").is_null());
+}
+
+TEST_CASE("a plan of several processes is refused once, and says how to ask for so many ranks") {
+  auto const refused = run_program(on_ranks(3, {KOZERO_BINARY, "plan", odd}));
+  INFO(refused.out << refused.err);
+  CHECK(refused.status == 2);
+  CHECK(refused.out.find("Memory") == std::string::npos);
+  CHECK(times(refused.out + refused.err, "mpiexec started 3 processes") == 1);
+  CHECK(contains(refused.out + refused.err, {"start it alone: kozero plan DECK --ranks 3"}));
+  CHECK(run_program(on_ranks(1, {KOZERO_BINARY, "plan", odd})).status == 0);
+  CHECK(contains(run_program({KOZERO_BINARY, "plan", "--help"}).out, {"without mpiexec: --ranks says how many"}));
+}
+
 TEST_CASE("plan --json says all of it to scripts") {
   Json const json = planned({"--ranks", "3", "zero.stage=3", "batch.accumulate=2", "memory.host_limit=1MiB"});
   CHECK(json.at("parameters") == 11697);

@@ -9,13 +9,19 @@ using namespace kozero;
 
 namespace {
 
+using Environment = std::map<std::string, std::string>;
+
+EnvironmentLookup lookup_in(Environment const& environment) {
+  return [&](char const* name) -> char const* {
+    auto const found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  };
+}
+
 // The message, or nothing where the launcher agrees.
-std::string complaint(int mpi_size, std::map<std::string, std::string> const& environment) {
+std::string complaint(int mpi_size, Environment const& environment) {
   try {
-    require_launcher_agrees(mpi_size, [&](char const* name) -> char const* {
-      auto const found = environment.find(name);
-      return found == environment.end() ? nullptr : found->second.c_str();
-    });
+    require_launcher_agrees(mpi_size, lookup_in(environment));
   } catch (Error const& error) {
     return error.what();
   }
@@ -53,6 +59,22 @@ TEST_CASE("the mpiexec of another MPI is noticed, too") {
 
 TEST_CASE("variables that are no numbers are passed over") {
   CHECK(complaint(1, {{"SLURM_STEP_NUM_TASKS", ""}, {"PMI_SIZE", "4x"}}) == "");
+}
+
+TEST_CASE("a launcher's variables say how many processes there are, and which this is") {
+  auto const told = [](Environment const& environment) {
+    LaunchedProcess const process = launched_process(lookup_in(environment));
+    return std::to_string(process.rank) + " of " + std::to_string(process.count) + " by " + process.launcher;
+  };
+  CHECK(told({}) == "0 of 1 by ");
+  CHECK(told({{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}) == "0 of 1 by "); // a batch script
+  CHECK(told({{"PMI_SIZE", "1"}, {"PMI_RANK", "0"}}) == "0 of 1 by ");
+  CHECK(told({{"PMI_SIZE", "3"}, {"PMI_RANK", "2"}}) == "2 of 3 by mpiexec");
+  CHECK(told({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}}) == "1 of 2 by Open MPI's mpiexec");
+  CHECK(told({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "3"}}) == "3 of 4 by Slurm's srun");
+  // Helpers, one a host, that started the processes.
+  CHECK(told({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "0"}, {"PMI_SIZE", "8"}, {"PMI_RANK", "3"}}) ==
+        "3 of 8 by mpiexec");
 }
 
 TEST_CASE("this very process was started rightly") { CHECK_NOTHROW(require_launcher_agrees(1)); }

@@ -77,6 +77,19 @@ TEST_CASE("a plan of a large model is made at once, and has the bytes of the tab
   CHECK(plan.checkpoint_bytes == 12 * plan.parameters);
 }
 
+TEST_CASE("the time of a plan grows with the layers, not with their square") {
+  ModelConfig model = odd_model();
+  model.layers = 1 << 16; // the most that a deck may ask for
+  auto const start = std::chrono::steady_clock::now();
+  PlanRecord const plan = plan_run(config_of(model, 3), {.accumulate = 1 << 20, .ranks = 64});
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30)); // the square takes minutes
+  // Blocks gathered: each twice, but embedding, last layer and head once; from the second micro-batch on embedding and
+  // the first two layers are in the ring.
+  std::int64_t const micro_batches = 1 << 20;
+  CHECK(plan.deck_stage().traffic.parameters.calls ==
+        micro_batches * (2 * (model.layers + 2) - 3) - (micro_batches - 1) * 3);
+}
+
 TEST_CASE("rank 0 holds the most") {
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     for (std::int64_t const ranks : {2, 3, 5, 16}) {

@@ -222,6 +222,61 @@ TEST_CASE("what does not fit is told and no fault; what failed is one, and so is
   CHECK(contains(judge_selftest(findings).text, {"nothing was compared", "17 of 18"}));
 }
 
+TEST_CASE("runs whose updates were all skipped show nothing, however equal they are") {
+  double const inf = std::numeric_limits<double>::infinity();
+  std::string const message = "selftest FAILED: every update was skipped";
+  auto const cases = cases_of(4, ComputeType::fp16);
+  auto const with_skips = [&](auto const& skipped) {
+    auto outcomes = sound_outcomes(cases);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      if (!skipped(cases[i])) continue;
+      outcomes[i].result = {.losses = {5, 5, 5, 5, 5}, .norms = {inf, std::nan(""), inf, inf}, .hash = "0123456789"};
+    }
+    return outcomes;
+  };
+  auto const all = with_skips([](SelftestCase const&) { return true; });
+  auto findings = compare_selftest(cases, all);
+  CHECK(differing(findings).empty());
+  CHECK(!judge_selftest(findings).passed);
+  CHECK(contains(judge_selftest(findings).text, {message + " (no norm", "precision.loss_scale.initial", "--updates"}));
+  CHECK(contains(selftest_table(cases, all, findings), {"        5     skipped  01234567  = row 1, EVERY UPDATE"}));
+
+  // The sums of all micro-batches alone overflow.
+  auto const some = with_skips(
+      [](SelftestCase const& run) { return run.kind.order == SelftestClass::SumOrder::micro_batches_first; });
+  findings = compare_selftest(cases, some);
+  CHECK(differing(findings).empty());
+  CHECK(!judge_selftest(findings).passed);
+  CHECK(contains(judge_selftest(findings).text, {message + " in 6 of 18 combinations"}));
+
+  auto one = sound_outcomes(cases);
+  one[1].result = all[1].result;
+  CHECK(differing(compare_selftest(cases, one)) == std::vector<std::size_t>{2});
+  CHECK(contains(compare_selftest(cases, one)[1].text, {"norm of batch 1: skipped, not 1.5"}));
+  for (auto& outcome : one) outcome.result.norms[1] = inf; // not all of its updates
+  one[1] = one[0];
+  CHECK(passes(cases, one));
+}
+
+TEST_CASE("a delay that has changed nothing was not tested") {
+  for (std::int64_t const accumulate : {1, 4}) {
+    auto const cases = cases_of(accumulate);
+    auto const sound = sound_outcomes(cases);
+    auto outcomes = sound;
+    for (std::size_t i = 10; i < 16; ++i) { // the delayed runs: what the synchronous one of their order has left
+      bool const late = cases[i].kind.order == SelftestClass::SumOrder::ranks_first;
+      outcomes[i] = sound[late ? 4 : 0];
+    }
+    auto const findings = compare_selftest(cases, outcomes);
+    CHECK(differing(findings).empty());
+    CHECK(contains(findings[10].text, {"= row 1 up to batch 2, AND TO THE END"}));
+    CHECK(!judge_selftest(findings).passed);
+    CHECK(contains(judge_selftest(findings).text, {"selftest FAILED: with delayed updates", "nothing was compared"}));
+    for (std::size_t i = 10; i < 16; ++i) outcomes[i].result.hash = sound[i].result.hash;
+    CHECK(passes(cases, outcomes));
+  }
+}
+
 TEST_CASE("the table has a row for each run, with the loss and the norm of its last batch") {
   auto const cases = cases_of(1);
   auto const outcomes = sound_outcomes(cases);

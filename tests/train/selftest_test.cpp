@@ -79,6 +79,22 @@ TEST_CASE("a gradient that goes wrong once in one run makes the self-test fail, 
   }
 }
 
+TEST_CASE("a self-test whose runs change nothing fails, and says so") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  SharedFolder const folder(*comm);
+  Config const config = small_config(folder.write("text", text_of(4000)));
+  Config overflows = config;
+  overflows.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 1 << 24}};
+  CHECK(contains(report_of(overflows, *comm, false, ledger), {"skipped", "FAILED: every update was skipped (no norm"}));
+  Config rests = config;
+  rests.optimizer.lr = 1e-30; // less than any weight shows
+  CHECK(contains(report_of(rests, *comm, false, ledger), {"FAILED: with delayed updates the state is that without"}));
+  Config ends = config; // before the self-test does
+  ends.run.updates = 1;
+  report_of(ends, *comm, true, ledger);
+}
+
 TEST_CASE("combinations that do not fit on one of the ranks are left out, the others compared") {
   Ledger ledger;
   auto const comm = make_world_communicator(ledger);
