@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 namespace kozero {
 
@@ -76,7 +77,7 @@ void Trainer<T>::restore(std::filesystem::path const& checkpoint) {
     saved_at_ = counters_.batches_seen;
     hash_ = hash;
   }
-  if (!config_.offload.delays()) drain(); // the run before may have delayed
+  if (!config_.offload.delays()) applied_on_resume_ = drain(); // the run before may have delayed
 }
 
 template <class T>
@@ -97,14 +98,17 @@ RunEnd Trainer<T>::run() {
 }
 
 /// Applies what is pending, where the run has an update left for it; else that stays for a longer run.
+/// Returns how many updates that are.
 template <class T>
-void Trainer<T>::drain() {
-  if (counters_.updates_applied >= config_.run.updates) return;
+std::int64_t Trainer<T>::drain() {
+  if (counters_.updates_applied >= config_.run.updates) return 0;
   MovedSoFar const before{comm_.traffic(), engine_.link()};
   std::int64_t const applied = engine_.drain(lane_);
-  moved_.note(before, {comm_.traffic(), engine_.link()});
+  if (applied == 0) return 0;
+  if (batches_here_ > 0) moved_.note(before, {comm_.traffic(), engine_.link()});
   counters_.updates_applied += applied;
-  if (applied > 0) saved_at_ = evaluated_at_ = -1; // whatever was saved and evaluated is of the state before
+  saved_at_ = evaluated_at_ = -1; // whatever was saved and evaluated is of the state before
+  return applied;
 }
 
 /// The number, from 1, of the update that the next batch's gradient is for. A pending update comes before it.
@@ -158,10 +162,10 @@ bool Trainer<T>::one_batch() {
   MovedSoFar const before{comm_.traffic(), engine_.link()};
   auto const step = train_step(lane_, model_, engine_, feed_, input, comm_, [this] { return stop_agreed(); });
   if (!step) return false;
-  moved_.note(before, {comm_.traffic(), engine_.link()});
+  if (step->update.applied <= 1) moved_.note(before, {comm_.traffic(), engine_.link()});
   ++batches_here_;
   ++counters_.batches_seen;
-  applied_now_ = step->update.applied;
+  applied_now_ = step->update.applied + std::exchange(applied_on_resume_, 0);
   counters_.updates_applied += step->update.applied;
   counters_.updates_skipped += step->update.skipped ? 1 : 0;
   skips_in_row_ = step->update.skipped ? skips_in_row_ + 1 : 0;

@@ -142,6 +142,39 @@ TEST_CASE("a pending gradient of fp16 goes on in bf16") { // CASES 12: fp16 was 
   CHECK(largest_difference(other.losses(), same.losses()) < 1e-2);
 }
 
+TEST_CASE("a pending gradient that fp16 may not hold is refused, with the keys to resume with") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.zero.stage = 2;
+  config.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 0x1p20}}; // gradients of fp32 hold that
+  config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {1}};
+  FaultyComm signalled = stopped_in(*world, config, 3, SIGTERM);
+  std::string const run = folder.file("run");
+  CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+  config.precision.gradients = GradientType::compute;
+  auto const message = message_of<SharedError>([&] { run_trainer(config, run, *world, resolve_checkpoint(run)); });
+  CHECK(contains(message, {"/gradient'", "is f32 (this run wants f16, whose range may be too small", "resume with"}));
+}
+
+TEST_CASE("a checkpoint and an evaluation that fall due by the update that a resume applies are made") {
+  Ledger ledger;
+  auto const world = make_world_communicator(ledger);
+  SharedFolder const folder(*world);
+  Config config = small_config(folder.write("text", text_of(3000)));
+  config.zero.stage = 2;
+  config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {1}};
+  FaultyComm signalled = stopped_in(*world, config, 3, SIGTERM);
+  std::string const run = folder.file("run");
+  CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early); // 3 applied, the 4th pending
+  config.offload.delayed_update.start.reset();
+  config.checkpoint.every = 4;
+  config.run.updates = 7;
+  trained(config, run, *world, resolve_checkpoint(run));
+  CHECK(std::filesystem::exists(step_folder(run, 5))); // after the first batch, which found 4 applied
+}
+
 TEST_CASE("a pending update is applied at once by a run that does not delay") {
   Ledger ledger;
   auto const world = make_world_communicator(ledger);
