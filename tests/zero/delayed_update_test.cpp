@@ -50,7 +50,7 @@ public:
       for (auto const& tensor : block.tensors()) place_[tensor.spec.name] = {master_.size() - 1, tensor.offset};
     }
     for (auto const& entry : engine.state()) {
-      if (entry.kind != "master") continue;
+      if (entry.kind != "master" || entry.interval.empty()) continue;
       std::memcpy(at(master_, entry), entry.data, static_cast<std::size_t>(entry.interval.size()) * sizeof(float));
     }
     upload();
@@ -98,6 +98,7 @@ public:
   void check_state(std::vector<StateEntry> const& entries) {
     for (auto const& entry : entries) {
       auto& arrays = entry.kind == "master" ? master_ : entry.kind == "m" ? m_ : v_;
+      if (entry.interval.empty()) continue;
       INFO(entry.name << " " << entry.kind);
       CHECK(std::memcmp(at(arrays, entry), entry.data,
                         static_cast<std::size_t>(entry.interval.size()) * sizeof(float)) == 0);
