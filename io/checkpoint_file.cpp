@@ -65,31 +65,16 @@ void from_host(unsigned char* source, Interval part, StateEntry const& entry) {
   }
 }
 
-template <class To>
-void convert_floats(To* to, DType from_type, void const* from, std::int64_t count) {
-  auto const as = [&]<class From>(From const* values) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(static_cast<float>(values[i]));
-  };
-  switch (from_type) {
-  case DType::f32: return as(static_cast<float const*>(from));
-  case DType::bf16: return as(static_cast<bf16 const*>(from));
-  case DType::f16: return as(static_cast<fp16 const*>(from));
-  default:
-    throw Error(
-        fmt::format("{} is no type that gradients have (a fault of kozero); please report it", name_of(from_type)));
-  }
-}
-
 /// `count` values of one floating-point type as another.
 void convert_floats(DType to_type, void* to, DType from_type, void const* from, std::int64_t count) {
-  switch (to_type) {
-  case DType::f32: return convert_floats(static_cast<float*>(to), from_type, from, count);
-  case DType::bf16: return convert_floats(static_cast<bf16*>(to), from_type, from, count);
-  case DType::f16: return convert_floats(static_cast<fp16*>(to), from_type, from, count);
-  default:
-    throw Error(
-        fmt::format("{} is no type that gradients have (a fault of kozero); please report it", name_of(to_type)));
-  }
+  with_float_type(to_type, [&]<class To>(To) {
+    with_float_type(from_type, [&]<class From>(From) {
+      auto const* const values = static_cast<From const*>(from);
+      for (std::int64_t i = 0; i < count; ++i) {
+        static_cast<To*>(to)[i] = static_cast<To>(static_cast<float>(values[i]));
+      }
+    });
+  });
 }
 
 /// Elements [begin, end) of a dataset and of nothing else.

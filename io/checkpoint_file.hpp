@@ -45,9 +45,6 @@ private:
   h5::Datatype f16_;
 };
 
-/// Whether gradients can be of that type.
-inline bool is_float(DType type) { return type == DType::f32 || type == DType::bf16 || type == DType::f16; }
-
 /// A dataset of a rank file.
 struct Piece {
   std::string tensor; // "wte/m"

@@ -146,7 +146,7 @@ struct CheckpointReader::Files {
         piece.tensor, path(place.rank).string(), fmt::join(piece.shape, ", "), fmt::join(entry.shape, ", "));
     // A pending gradient is of the type that the deck asks for; the next run may ask for another. It has its loss scale
     // in it, which need not suit fp16.
-    bool const converts = entry.kind == "gradient" && entry.type != DType::f16 && checkpoint::is_float(piece.type);
+    bool const converts = entry.kind == "gradient" && entry.type != DType::f16 && is_float(piece.type);
     KOZERO_REQUIRE(piece.type == entry.type || converts,
                    "'{}' of '{}' is {} (this run wants {}{}); resume with the deck of the checkpoint", piece.tensor,
                    path(place.rank).string(), name_of(piece.type), name_of(entry.type),

@@ -68,6 +68,8 @@ std::string legal_values(Key const& key);
 
 /// The value as a deck shows it, strings without quotes.
 std::string text_of(Key const& key);
+/// That of the key with that path, which must be one.
+std::string text_of(Config config, std::string const& path);
 
 /// Reads one scalar. Returns what is wrong, to be read after the value; empty when it is assigned. Only the type and
 /// the unit are judged: limits are config/check's. For a pair of numbers, `text` is its element number `element`.

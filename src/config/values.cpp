@@ -119,6 +119,13 @@ std::string legal_values(Key const& key) {
       key.slot);
 }
 
+std::string text_of(Config config, std::string const& path) {
+  for (auto const& key : keys_of(config)) {
+    if (key.path == path) return text_of(key);
+  }
+  throw Error(fmt::format("'{}' is no key of a deck (a fault of kozero); please report it", path));
+}
+
 std::string text_of(Key const& key) {
   return std::visit(Overloaded{[](std::array<double, 2>* field) {
                                  return fmt::format("[{}, {}]", print_real((*field)[0]), print_real((*field)[1]));

@@ -50,4 +50,20 @@ inline constexpr DType dtype_of<std::int64_t> = DType::i64;
 template <>
 inline constexpr DType dtype_of<std::int32_t> = DType::i32;
 
+/// Whether it is a type that parameters and gradients can have.
+constexpr bool is_float(DType type) { return type == DType::f32 || type == DType::bf16 || type == DType::f16; }
+
+/// work(T()) with T the C++ type of a type for which is_float says true.
+template <class Work>
+auto with_float_type(DType type, Work const& work) {
+  switch (type) {
+  case DType::f32: return work(float());
+  case DType::bf16: return work(bf16());
+  case DType::f16: return work(fp16());
+  default: break;
+  }
+  throw Error(
+      fmt::format("{} is no type of parameters or gradients (a fault of kozero); please report it", name_of(type)));
+}
+
 } // namespace kozero

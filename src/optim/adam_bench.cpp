@@ -194,14 +194,7 @@ double measure_host_adam_ns_per_parameter(std::int64_t parameters, DType compute
   // Few enough to be quick, enough not to fit the caches of the threads that share them.
   std::int64_t const threads = HostExec().concurrency();
   std::int64_t const count = std::min(parameters, std::clamp<std::int64_t>(threads << 20, 2 << 20, 16 << 20));
-  switch (compute) {
-  case DType::f32: return quick_ns<float>(count, gradients);
-  case DType::bf16: return quick_ns<bf16>(count, gradients);
-  case DType::f16: return quick_ns<fp16>(count, gradients);
-  default: break;
-  }
-  throw Error(
-      fmt::format("AdamW has no parameters of type {} (a fault of kozero); please report it", name_of(compute)));
+  return with_float_type(compute, [&]<class T>(T) { return quick_ns<T>(count, gradients); });
 }
 
 } // namespace kozero

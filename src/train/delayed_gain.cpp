@@ -1,5 +1,6 @@
 #include "train/delayed_gain.hpp"
 
+#include "config/compute_type.hpp"
 #include "core/ledger.hpp"
 #include "kernels/gemm.hpp"
 #include "model/model.hpp"
@@ -44,15 +45,6 @@ double product_rate(ModelConfig const& model) {
   return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(n) / seconds;
 }
 
-double product_rate(Config const& config) {
-  switch (config.precision.compute) {
-  case ComputeType::fp32: return product_rate<float>(config.model);
-  case ComputeType::bf16: return product_rate<bf16>(config.model);
-  case ComputeType::fp16: return product_rate<fp16>(config.model);
-  }
-  return 1;
-}
-
 /// Bytes a second from pinned memory to the device.
 double link_rate() {
   std::int64_t const count = std::int64_t{8} << 20;
@@ -66,15 +58,6 @@ double link_rate() {
     lane.fence();
   });
   return static_cast<double>(count) * sizeof(float) / seconds;
-}
-
-DType type_of(ComputeType compute) {
-  switch (compute) {
-  case ComputeType::fp32: return DType::f32;
-  case ComputeType::bf16: return DType::bf16;
-  case ComputeType::fp16: return DType::f16;
-  }
-  return DType::f32;
 }
 
 } // namespace
@@ -100,11 +83,12 @@ BatchTimes estimate_batch_times(Config const& config, BatchShape const& batch) {
   std::int64_t const psi = parameter_count(model_layout(config.model));
   double const on_host = static_cast<double>(psi) / static_cast<double>(batch.ranks) * config.offload.ratio;
   std::int64_t const tokens = batch.micro * batch.accumulate * config.model.context;
-  DType const compute = type_of(config.precision.compute);
+  DType const compute = dtype_of_compute(config.precision.compute);
   DType const gradients = config.precision.gradients == GradientType::fp32 ? DType::f32 : compute;
   double const adam_s = 1e-9 * measure_host_adam_ns_per_parameter(
                                    std::max<std::int64_t>(static_cast<std::int64_t>(on_host), 1), compute, gradients);
-  return {.device_s = training_flops(config.model, config.activations, tokens) / product_rate(config),
+  double const rate = with_float_type(compute, [&]<class T>(T) { return product_rate<T>(config.model); });
+  return {.device_s = training_flops(config.model, config.activations, tokens) / rate,
           .host_s = on_host * adam_s,
           .up_s = on_host * static_cast<double>(size_of(compute)) / link_rate()};
 }

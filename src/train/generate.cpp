@@ -1,5 +1,6 @@
 #include "train/generate.hpp"
 
+#include "config/compute_type.hpp"
 #include "core/error.hpp"
 #include "core/rng.hpp"
 #include "kernels/flat.hpp"
@@ -129,11 +130,8 @@ void generate(CheckpointReader const& checkpoint, Config const& config, std::vec
                                    config.model.vocabulary, config.model.vocabulary - 1));
     }
   }
-  switch (config.precision.compute) {
-  case ComputeType::fp32: return write_text<float>(checkpoint, config, std::move(prompt), options, write, ledger);
-  case ComputeType::bf16: return write_text<bf16>(checkpoint, config, std::move(prompt), options, write, ledger);
-  case ComputeType::fp16: return write_text<fp16>(checkpoint, config, std::move(prompt), options, write, ledger);
-  }
+  with_compute_type(config.precision.compute,
+                    [&]<class T>(T) { write_text<T>(checkpoint, config, std::move(prompt), options, write, ledger); });
 }
 
 } // namespace kozero

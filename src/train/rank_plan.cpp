@@ -1,6 +1,7 @@
 #include "train/rank_plan.hpp"
 
 #include "comm/planned_comm.hpp"
+#include "config/compute_type.hpp"
 #include "model/model.hpp"
 #include "train/batch_buffers.hpp"
 #include "zero/engine.hpp"
@@ -38,12 +39,7 @@ RankPlan plan_rank_in(Config const& config, BatchShape const& batch, int rank) {
 } // namespace
 
 RankPlan plan_rank(Config const& config, BatchShape const& batch, int rank) {
-  switch (config.precision.compute) {
-  case ComputeType::fp32: return plan_rank_in<float>(config, batch, rank);
-  case ComputeType::bf16: return plan_rank_in<bf16>(config, batch, rank);
-  case ComputeType::fp16: return plan_rank_in<fp16>(config, batch, rank);
-  }
-  throw Error("precision.compute has no such type");
+  return with_compute_type(config.precision.compute, [&]<class T>(T) { return plan_rank_in<T>(config, batch, rank); });
 }
 
 } // namespace kozero

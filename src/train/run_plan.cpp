@@ -18,14 +18,6 @@ std::array<double, 4> paper_formulas(double psi, double n) {
   return {16 * psi, 4 * psi + 12 * psi / n, 2 * psi + 14 * psi / n, 16 * psi / n};
 }
 
-/// The deck's word for a key.
-std::string word_of(Config config, std::string const& path) {
-  for (auto const& key : keys_of(config)) {
-    if (key.path == path) return text_of(key);
-  }
-  throw Error(fmt::format("'{}' is no key of a deck (a fault of kozero); please report it", path));
-}
-
 bool holds(std::optional<std::int64_t> const& limit, std::vector<MemoryRow> const& memory, Space space) {
   return !limit || budget_bytes(memory, space) <= *limit;
 }
@@ -65,10 +57,10 @@ PlanRecord plan_run(Config const& config, BatchShape const& batch) {
                     .accumulate = batch.accumulate,
                     .global = batch.global(),
                     .context = config.model.context,
-                    .compute = word_of(config, "precision.compute"),
-                    .gradients = word_of(config, "precision.gradients"),
-                    .offload = word_of(config, "offload.optimizer"),
-                    .recompute = word_of(config, "activations.recompute"),
+                    .compute = text_of(config, "precision.compute"),
+                    .gradients = text_of(config, "precision.gradients"),
+                    .offload = text_of(config, "offload.optimizer"),
+                    .recompute = text_of(config, "activations.recompute"),
                     .offload_ratio = config.offload.ratio,
                     .delayed_update_start = config.offload.delayed_update.start,
                     .device_limit = config.memory.device_limit_bytes,

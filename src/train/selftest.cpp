@@ -1,6 +1,7 @@
 #include "train/selftest.hpp"
 
 #include "comm/agree.hpp"
+#include "config/compute_type.hpp"
 #include "optim/loss_scale.hpp"
 #include "optim/schedule.hpp"
 #include "train/batch_feed.hpp"
@@ -132,21 +133,12 @@ std::vector<SelftestOutcome> run_cases(std::vector<SelftestCase> const& cases, S
   return outcomes;
 }
 
-std::vector<SelftestOutcome> run_cases_of_type(std::vector<SelftestCase> const& cases, SelftestInput const& input,
-                                               Communicator& comm, Ledger& ledger) {
-  switch (input.config.precision.compute) {
-  case ComputeType::fp32: return run_cases<float>(cases, input, comm, ledger);
-  case ComputeType::bf16: return run_cases<bf16>(cases, input, comm, ledger);
-  case ComputeType::fp16: return run_cases<fp16>(cases, input, comm, ledger);
-  }
-  throw SharedError("precision.compute has no such type");
-}
-
 } // namespace
 
 SelftestReport selftest(SelftestInput const& input, Communicator& comm, Ledger& ledger) {
   auto const cases = selftest_cases(input.config, input.batch.accumulate, input.updates);
-  auto const outcomes = run_cases_of_type(cases, input, comm, ledger);
+  auto const outcomes = with_compute_type(input.config.precision.compute,
+                                          [&]<class T>(T) { return run_cases<T>(cases, input, comm, ledger); });
   auto const findings = compare_selftest(cases, outcomes);
   SelftestVerdict const verdict = judge_selftest(findings);
   return {verdict.passed, selftest_table(cases, outcomes, findings) + verdict.text + '\n'};

@@ -1,5 +1,6 @@
 #include "train/start_table.hpp"
 
+#include "config/schema.hpp"
 #include "core/kokkos.hpp"
 #include "core/log.hpp"
 #include "io/library_versions.hpp"
@@ -26,13 +27,12 @@ std::string describe(TokenSet const& set) {
                      set.windows);
 }
 
-std::string describe(PrecisionConfig const& precision) {
-  char const* const names[] = {"fp32", "bf16", "fp16"};
-  char const* const compute = names[static_cast<int>(precision.compute)];
-  char const* const gradients = precision.gradients == GradientType::fp32 ? "fp32" : compute;
+std::string describe_numbers(Config const& config) {
+  std::string const compute = text_of(config, "precision.compute");
+  std::string const gradients = config.precision.gradients == GradientType::fp32 ? "fp32" : compute;
   std::string text = fmt::format("{} compute, {} gradients, fp32 master and moments", compute, gradients);
-  if (precision.compute == ComputeType::fp16) {
-    text += fmt::format(", loss scale {} at first", precision.loss_scale.initial);
+  if (config.precision.compute == ComputeType::fp16) {
+    text += fmt::format(", loss scale {} at first", config.precision.loss_scale.initial);
   }
   return text;
 }
@@ -68,7 +68,7 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
                            batch.micro, batch.accumulate, batch.ranks, batch.global() * config.model.context));
   row("updates",
       fmt::format("{}, {:.1f} an epoch", config.run.updates, updates_per_epoch(corpus.train.windows, batch)));
-  row("numbers", describe(config.precision));
+  row("numbers", describe_numbers(config));
   row("sharding", describe(config.zero, config.offload));
   if (config.offload.delays()) {
     HostWork const work = host_reaches_device ? HostWork::takes_turns : HostWork::overlaps;

@@ -1,6 +1,7 @@
 #include "train/trainer.hpp"
 
 #include "comm/agree.hpp"
+#include "config/compute_type.hpp"
 #include "core/log.hpp"
 #include "io/run_folder.hpp"
 #include "optim/schedule.hpp"
@@ -10,7 +11,6 @@
 #include <array>
 #include <memory>
 #include <system_error>
-#include <utility>
 
 namespace kozero {
 
@@ -72,12 +72,13 @@ void Trainer<T>::restore(std::filesystem::path const& checkpoint) {
                                   checkpoint.string(), hash, info.state_hash));
   }
   counters_ = info.counters;
+  looked_at_ = counters_.updates_applied;
   std::error_code not_there;
   if (std::filesystem::equivalent(checkpoint, input_.folder / "checkpoints" / "latest", not_there)) {
     saved_at_ = counters_.batches_seen;
     hash_ = hash;
   }
-  if (!config_.offload.delays()) applied_on_resume_ = drain(); // the run before may have delayed
+  if (!config_.offload.delays()) drain(); // the run before may have delayed
 }
 
 template <class T>
@@ -92,23 +93,22 @@ RunEnd Trainer<T>::run() {
     if (!one_batch()) return finish(RunEnd::stopped_early);
     if (due(config_.checkpoint.every)) save();
     if (due(config_.evaluate.every)) run_evaluation();
+    looked_at_ = counters_.updates_applied;
   }
   drain();
   return finish(RunEnd::done);
 }
 
 /// Applies what is pending, where the run has an update left for it; else that stays for a longer run.
-/// Returns how many updates that are.
 template <class T>
-std::int64_t Trainer<T>::drain() {
-  if (counters_.updates_applied >= config_.run.updates) return 0;
+void Trainer<T>::drain() {
+  if (counters_.updates_applied >= config_.run.updates) return;
   MovedSoFar const before{comm_.traffic(), engine_.link()};
   std::int64_t const applied = engine_.drain(lane_);
-  if (applied == 0) return 0;
+  if (applied == 0) return;
   if (batches_here_ > 0) moved_.note(before, {comm_.traffic(), engine_.link()});
   counters_.updates_applied += applied;
   saved_at_ = evaluated_at_ = -1; // whatever was saved and evaluated is of the state before
-  return applied;
 }
 
 /// The number, from 1, of the update that the next batch's gradient is for. A pending update comes before it.
@@ -122,11 +122,10 @@ double Trainer<T>::rate_of(std::int64_t update) const {
   return learning_rate(config_.optimizer, config_.schedule, config_.run.updates, update - 1);
 }
 
-/// Whether something that happens every so many updates is due after this batch.
+/// Whether something that happens every so many updates is due: one of them was applied since the last look.
 template <class T>
 bool Trainer<T>::due(std::int64_t every) const {
-  if (every == 0) return false;
-  return counters_.updates_applied / every > (counters_.updates_applied - applied_now_) / every;
+  return every > 0 && counters_.updates_applied / every > looked_at_ / every;
 }
 
 /// Whether any rank has been asked to stop. In the same message `valid` becomes its sum over ranks. Collective.
@@ -165,7 +164,6 @@ bool Trainer<T>::one_batch() {
   if (step->update.applied <= 1) moved_.note(before, {comm_.traffic(), engine_.link()});
   ++batches_here_;
   ++counters_.batches_seen;
-  applied_now_ = step->update.applied + std::exchange(applied_on_resume_, 0);
   counters_.updates_applied += step->update.applied;
   counters_.updates_skipped += step->update.skipped ? 1 : 0;
   skips_in_row_ = step->update.skipped ? skips_in_row_ + 1 : 0;
@@ -331,12 +329,8 @@ RunEnd train_in(RunInput const& input, Communicator& comm, Ledger& ledger) {
 } // namespace
 
 RunEnd train(RunInput const& input, Communicator& comm, Ledger& ledger) {
-  switch (input.config.precision.compute) {
-  case ComputeType::fp32: return train_in<float>(input, comm, ledger);
-  case ComputeType::bf16: return train_in<bf16>(input, comm, ledger);
-  case ComputeType::fp16: return train_in<fp16>(input, comm, ledger);
-  }
-  throw Error("precision.compute has no such type");
+  return with_compute_type(input.config.precision.compute,
+                           [&]<class T>(T) { return train_in<T>(input, comm, ledger); });
 }
 
 } // namespace kozero

@@ -60,7 +60,7 @@ private:
   void run_evaluation();
   std::optional<double> validation_loss();
   void save();
-  std::int64_t drain();
+  void drain();
   RunEnd finish(RunEnd end);
   bool due(std::int64_t every) const;
   std::int64_t next_update() const;
@@ -82,9 +82,8 @@ private:
   MostMoved moved_;
   Progress progress_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::int64_t batches_here_ = 0;      // since this process started
-  std::int64_t applied_now_ = 0;       // updates since the batch before the last one
-  std::int64_t applied_on_resume_ = 0; // which count for the first batch
+  std::int64_t batches_here_ = 0; // since this process started
+  std::int64_t looked_at_ = 0;    // updates_applied when it was last asked what is due
   std::int64_t skips_in_row_ = 0;
   std::int64_t evaluated_at_ = -1; // batches_seen of the last evaluation
   std::int64_t saved_at_ = -1;     // and of the newest checkpoint in the run's folder

@@ -169,13 +169,7 @@ std::unique_ptr<GradStore> make_grad_store(Plan const& plan, DType compute, Mode
     }
     return std::make_unique<ShardedGrads<G>>(plan, layout, uses, comm, ledger, link);
   };
-  if (!plan.gradients_as_computed()) return make(float());
-  switch (compute) {
-  case DType::f32: return make(float());
-  case DType::bf16: return make(bf16());
-  case DType::f16: return make(fp16());
-  default: throw Error(fmt::format("gradients of type {} (a fault of kozero); please report it", name_of(compute)));
-  }
+  return with_float_type(plan.gradients_as_computed() ? compute : DType::f32, make);
 }
 
 } // namespace kozero

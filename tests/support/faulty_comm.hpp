@@ -11,12 +11,8 @@ public:
   /// `spoil` gets the number of the reduction, from 0, and the gradients that this rank adds to it.
   using Spoil = std::function<void(std::int64_t reduction, Span gradients)>;
   static void set(Span const& gradients, std::int64_t element, float value) {
-    switch (gradients.type) {
-    case DType::f32: static_cast<float*>(gradients.data)[element] = value; break;
-    case DType::bf16: static_cast<bf16*>(gradients.data)[element] = bf16(value); break;
-    case DType::f16: static_cast<fp16*>(gradients.data)[element] = fp16(value); break;
-    default: throw Error("gradients of a type that the test does not know; add it");
-    }
+    with_float_type(gradients.type,
+                    [&]<class G>(G) { static_cast<G*>(gradients.data)[element] = static_cast<G>(value); });
   }
   FaultyComm(Communicator& inner, Spoil spoil) : inner_(inner), spoil_(std::move(spoil)) {}
 

@@ -21,6 +21,19 @@ FaultyComm stopped_in(Communicator& world, Config const& config, std::int64_t ba
           }};
 }
 
+/// A run that stops for that signal.
+void run_and_stop(Communicator& world, Config const& config, std::string const& run, std::int64_t batch, int signal) {
+  FaultyComm signalled = stopped_in(world, config, batch, signal);
+  CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+}
+
+/// Resumed, a run ends as one that was never stopped, with one end and no update twice.
+void check_resumed(Communicator& world, Config const& config, std::string const& run, Metrics const& whole) {
+  Metrics const resumed = trained(config, run, world, resolve_checkpoint(run));
+  CHECK(resumed.hash() == whole.hash());
+  CHECK(resumed.lines == whole.lines);
+}
+
 std::filesystem::path step_folder(std::string const& run, int step) {
   return run + fmt::format("/checkpoints/step-{:08}", step);
 }
@@ -44,8 +57,7 @@ TEST_CASE("stopped by a signal and resumed has the bits of never stopped, at eve
       Metrics const whole = trained(config, folder.file("whole"), *world);
 
       std::string const run = folder.file("stopped");
-      FaultyComm signalled = stopped_in(*world, config, 4, stage % 2 == 0 ? SIGUSR1 : SIGTERM);
-      CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+      run_and_stop(*world, config, run, 4, stage % 2 == 0 ? SIGUSR1 : SIGTERM);
       Metrics const first_part(run);
       // The signal comes in a reduction of batch 5. At stage 3 that is one of its first micro-batch of two: it ends
       // there.
@@ -53,9 +65,7 @@ TEST_CASE("stopped by a signal and resumed has the bits of never stopped, at eve
       CHECK(first_part.ends.back().at("reason") == (stage % 2 == 0 ? "signal USR1" : "signal TERM"));
       CHECK(first_part.hash() != whole.hash());
 
-      Metrics const resumed = trained(config, run, *world, resolve_checkpoint(run));
-      CHECK(resumed.hash() == whole.hash());
-      CHECK(resumed.lines == whole.lines); // one end, no update twice
+      check_resumed(*world, config, run, whole);
     }
   }
 }
@@ -75,14 +85,11 @@ TEST_CASE("an offloaded run with delayed updates, stopped with one pending, resu
     INFO("start " << start << ", stage " << config.zero.stage);
     Metrics const whole = trained(config, folder.file("whole"), *world);
     std::string const run = folder.file("stopped");
-    FaultyComm signalled = stopped_in(*world, config, 4, SIGUSR1);
-    CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+    run_and_stop(*world, config, run, 4, SIGUSR1);
     auto const stopped = resolve_checkpoint(run);
     CHECK(CheckpointReader(stopped).info().pending_gradient_scale.has_value() ==
           (start < 5)); // or batch 5 is abandoned
-    Metrics const resumed = trained(config, run, *world, stopped);
-    CHECK(resumed.hash() == whole.hash());
-    CHECK(resumed.lines == whole.lines);
+    check_resumed(*world, config, run, whole);
   }
 }
 
@@ -116,9 +123,8 @@ TEST_CASE("a pending update beyond the run's end stays pending") {
   Config config = small_config(folder.write("text", text_of(3000)));
   config.zero.stage = 2;
   config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {1}};
-  FaultyComm signalled = stopped_in(*world, config, 3, SIGTERM);
   std::string const run = folder.file("run");
-  CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early); // 3 applied, the 4th pending
+  run_and_stop(*world, config, run, 3, SIGTERM); // 3 applied, the 4th pending
   config.run.updates = 3;
   CHECK(trained(config, run, *world, resolve_checkpoint(run)).ends.back().at("updates_applied") == 3);
   CHECK(CheckpointReader(resolve_checkpoint(run)).info().pending_gradient_scale.has_value());
@@ -132,9 +138,8 @@ TEST_CASE("a pending gradient of fp16 goes on in bf16") { // CASES 12: fp16 was 
   config.zero.stage = 2;
   config.precision = {.compute = ComputeType::fp16, .gradients = GradientType::compute};
   config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {1}};
-  FaultyComm signalled = stopped_in(*world, config, 3, SIGTERM);
   std::string const run = folder.file("run");
-  CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+  run_and_stop(*world, config, run, 3, SIGTERM);
   Metrics const same = trained(config, folder.file("same"), *world, resolve_checkpoint(run));
   config.precision.compute = ComputeType::bf16;
   Metrics const other = trained(config, folder.file("other"), *world, resolve_checkpoint(run));
@@ -150,9 +155,8 @@ TEST_CASE("a pending gradient that fp16 may not hold is refused, with the keys t
   config.zero.stage = 2;
   config.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 0x1p20}}; // gradients of fp32 hold that
   config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {1}};
-  FaultyComm signalled = stopped_in(*world, config, 3, SIGTERM);
   std::string const run = folder.file("run");
-  CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+  run_and_stop(*world, config, run, 3, SIGTERM);
   config.precision.gradients = GradientType::compute;
   auto const message = message_of<SharedError>([&] { run_trainer(config, run, *world, resolve_checkpoint(run)); });
   CHECK(contains(message, {"/gradient'", "is f32 (this run wants f16, whose range may be too small", "resume with"}));
@@ -165,9 +169,8 @@ TEST_CASE("a checkpoint and an evaluation that fall due by the update that a res
   Config config = small_config(folder.write("text", text_of(3000)));
   config.zero.stage = 2;
   config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {1}};
-  FaultyComm signalled = stopped_in(*world, config, 3, SIGTERM);
   std::string const run = folder.file("run");
-  CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early); // 3 applied, the 4th pending
+  run_and_stop(*world, config, run, 3, SIGTERM); // 3 applied, the 4th pending
   config.offload.delayed_update.start.reset();
   config.checkpoint.every = 4;
   config.run.updates = 7;
@@ -185,9 +188,8 @@ TEST_CASE("a pending update is applied at once by a run that does not delay") {
   config.run.updates = 4;
   // One batch before the end a run leaves, with one update pending. Drained, it has the state of a run of 3 updates.
   config.schedule.kind = ScheduleKind::constant;
-  FaultyComm signalled = stopped_in(*world, config, 2, SIGTERM);
   std::string const run = folder.file("stopped");
-  CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+  run_and_stop(*world, config, run, 2, SIGTERM);
   config.run.updates = 3;
   Metrics const whole = trained(config, folder.file("whole"), *world);
   for (std::int64_t const stage : {0, 1, 3}) {
@@ -250,9 +252,7 @@ TEST_CASE("a stop right after a skipped update resumes after it") {
   });
   std::string const run = folder.file("stopped");
   CHECK(run_trainer(config, run, stopped) == RunEnd::stopped_early);
-  Metrics const resumed = trained(config, run, *world, resolve_checkpoint(run));
-  CHECK(resumed.hash() == whole.hash());
-  CHECK(resumed.lines == whole.lines);
+  check_resumed(*world, config, run, whole);
 }
 
 TEST_CASE("the time limit stops a run, which can be resumed") {

@@ -117,7 +117,8 @@ TEST_CASE("a plan says which limit does not hold, by how much, and what to do; a
   CHECK(plan.stages[0].host_fits);
   std::string const text = plan_text(plan);
   INFO(text);
-  CHECK(contains(text, {"memory.device_limit is too small by 1.0 KiB", "smaller with what is not set of zero.stage: 2 or 3"}));
+  CHECK(contains(
+      text, {"memory.device_limit is too small by 1.0 KiB", "smaller with what is not set of zero.stage: 2 or 3"}));
   config.memory.host_limit_bytes = 1000;
   CHECK(!plan_run(config, batch).stages[0].host_fits);
 }

@@ -27,6 +27,15 @@ FaultyComm with_inf(Communicator& world, Config const& config, std::vector<std::
           }};
 }
 
+/// fp16 with offload, three overflows away from its end.
+Config near_the_smallest_scale(std::string const& text_file) {
+  Config config = small_config(text_file);
+  config.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 4, .hysteresis = 1}};
+  config.zero.stage = 2;
+  config.offload.optimizer = OffloadTarget::host;
+  return config;
+}
+
 } // namespace
 
 TEST_CASE("a skipped update moves neither the learning rate nor Adam's t") { // CASES 8
@@ -123,13 +132,10 @@ TEST_CASE("fp16 at its smallest scale gives up once, names the tensor, and leave
   Ledger ledger;
   auto const world = make_world_communicator(ledger);
   SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(3000)));
-  config.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 4, .hysteresis = 1}};
+  Config config = near_the_smallest_scale(folder.write("text", text_of(3000)));
   config.checkpoint.every = 1;
-  config.zero.stage = 2;
   config.optimizer.max_skips = 2; // overflows are the scale's business
   for (bool const delayed : {false, true}) {
-    config.offload.optimizer = OffloadTarget::host;
     config.offload.delayed_update.start = delayed ? std::optional<std::int64_t>(1) : std::nullopt;
     std::string const run = folder.file(delayed ? "delayed" : "run");
     Config diverging = config;
@@ -157,11 +163,8 @@ TEST_CASE("after overflows down to the smallest scale the last good checkpoint g
   Ledger ledger;
   auto const world = make_world_communicator(ledger);
   SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(3000)));
-  config.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 4, .hysteresis = 1}};
+  Config config = near_the_smallest_scale(folder.write("text", text_of(3000)));
   config.checkpoint.every = 2;
-  config.zero.stage = 2;
-  config.offload.optimizer = OffloadTarget::host;
   for (bool const delayed : {false, true}) {
     config.offload.delayed_update.start = delayed ? std::optional<std::int64_t>(2) : std::nullopt;
     Metrics const clean = trained(config, folder.file("clean"), *world);
