@@ -3,7 +3,7 @@
 #include "core/error.hpp"
 #include "io/checkpoint.hpp"
 #include "io/deck.hpp"
-#include "train/generate.hpp"
+#include "infer/generate.hpp"
 
 #include <cstdio>
 

@@ -3,7 +3,7 @@
 #include "core/ledger.hpp"
 #include "io/corpus.hpp"
 #include "io/deck.hpp"
-#include "train/batch_shape.hpp"
+#include "data/batch_shape.hpp"
 
 #include <string>
 #include <vector>

@@ -6,7 +6,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/runtime.hpp"
-#include "train/version.hpp"
+#include "core/version.hpp"
 
 #include <CLI/CLI.hpp>
 

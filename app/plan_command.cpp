@@ -4,7 +4,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "io/deck.hpp"
-#include "train/run_plan.hpp"
+#include "plan/run_plan.hpp"
 
 #include <fmt/format.h>
 

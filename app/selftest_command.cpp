@@ -5,7 +5,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "model/model.hpp"
-#include "train/selftest.hpp"
+#include "verify/selftest.hpp"
 
 namespace kozero {
 

@@ -8,7 +8,7 @@
 #include "core/log.hpp"
 #include "io/deck.hpp"
 #include "io/run_folder.hpp"
-#include "train/start_table.hpp"
+#include "plan/start_table.hpp"
 #include "train/trainer.hpp"
 
 #include <filesystem>

@@ -1,5 +1,7 @@
 #include "core/ledger.hpp"
 
+#include "core/format.hpp"
+
 #include <algorithm>
 
 namespace kozero {
@@ -56,11 +58,6 @@ char const* remedy(Space budget, Category category) {
   return "";
 }
 
-std::string size_text(std::int64_t bytes) {
-  bool const small = bytes < (1 << 20);
-  return fmt::format("{:.1f} {}", static_cast<double>(bytes) / (small ? 1 << 10 : 1 << 20), small ? "KiB" : "MiB");
-}
-
 } // namespace
 
 Space budget_of(Space space) { return space == Space::device ? Space::device : Space::host; }
@@ -80,7 +77,7 @@ std::string advice(std::vector<MemoryRow> const& rows, Space space) {
   std::sort(sorted.begin(), sorted.end(), [](auto const& a, auto const& b) { return a.second > b.second; });
   std::string list;
   for (auto const& [category, bytes] : sorted) {
-    list += fmt::format("\n  {:<14} {:>14}   smaller with {}", name_of(category), size_text(bytes),
+    list += fmt::format("\n  {:<14} {:>14}   smaller with {}", name_of(category), format_bytes(bytes),
                         remedy(budget_of(space), category));
   }
   return list;
@@ -101,7 +98,7 @@ void Ledger::require_room(Space space, std::string const& label, std::int64_t by
   if (taken + bytes <= limit->second) return;
   throw LimitError(fmt::format("{} memory: '{}' wants {} more ({} of {} are taken); raise "
                                "memory.{}_limit or shrink a row:{}",
-                               name_of(space), label, size_text(bytes), size_text(taken), size_text(limit->second),
+                               name_of(space), label, format_bytes(bytes), format_bytes(taken), format_bytes(limit->second),
                                name_of(budget_of(space)), advice(held, space)));
 }
 

@@ -1,6 +1,6 @@
 #include "model/model.hpp"
 
-#include "model/gpt2_layout.hpp"
+#include "model/gpt2/layout.hpp"
 
 namespace kozero {
 

@@ -2,7 +2,7 @@
 #include "config/config.hpp"
 #include "core/ledger.hpp"
 #include "layout/unit_schedule.hpp"
-#include "model/gpt2_units.hpp"
+#include "model/gpt2/units.hpp"
 #include "model/unit.hpp"
 
 #include <memory>

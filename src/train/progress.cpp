@@ -1,38 +1,15 @@
 #include "train/progress.hpp"
 
+#include "core/format.hpp"
+
 #include <fmt/format.h>
 
-#include <array>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <unistd.h>
 
 namespace kozero {
-
-std::string format_duration(double seconds) {
-  auto const whole = static_cast<std::int64_t>(seconds + 0.5);
-  if (seconds < 10) return fmt::format("{:.1f}s", seconds);
-  if (whole < 60) return fmt::format("{}s", whole);
-  if (whole < 3600) return fmt::format("{}m {:02}s", whole / 60, whole % 60);
-  return fmt::format("{}h {:02}m", whole / 3600, whole / 60 % 60);
-}
-
-std::string format_count(double count) {
-  if (count >= 1e9) return fmt::format("{:.2f}G", count / 1e9);
-  if (count >= 1e6) return fmt::format("{:.2f}M", count / 1e6);
-  if (count >= 1e4) return fmt::format("{:.1f}k", count / 1e3);
-  return fmt::format("{:.0f}", count);
-}
-
-std::string format_bytes(std::int64_t bytes) {
-  constexpr std::array<char const*, 5> units = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; std::abs(value) >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.{}f} {}", value, unit < 3 ? 1 : 2, units[unit]);
-}
 
 namespace {
 

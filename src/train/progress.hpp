@@ -5,13 +5,6 @@
 
 namespace kozero {
 
-/// "2h 03m", "1m 20s", "7.5s"
-std::string format_duration(double seconds);
-/// "1.23M", "45.6k", "812"
-std::string format_count(double count);
-/// "0 B", "812 B", "1.5 KiB", "31.40 GiB"
-std::string format_bytes(std::int64_t bytes);
-
 /// The line that shows where a run stands, rewritten in place. Silent where standard error is no terminal, unless the
 /// environment says KOZERO_PROGRESS=1 (mpiexec stands between ranks and the terminal); 0 silences it everywhere.
 class Progress {

@@ -2,7 +2,7 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "model/model.hpp"
-#include "train/micro_batches.hpp"
+#include "data/micro_batches.hpp"
 #include "zero/engine.hpp"
 
 #include <functional>

@@ -2,10 +2,11 @@
 
 #include "comm/agree.hpp"
 #include "config/compute_type.hpp"
+#include "core/format.hpp"
 #include "core/log.hpp"
 #include "io/run_folder.hpp"
 #include "optim/schedule.hpp"
-#include "train/version.hpp"
+#include "core/version.hpp"
 
 #include <algorithm>
 #include <array>

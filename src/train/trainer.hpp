@@ -7,11 +7,11 @@
 #include "io/metrics.hpp"
 #include "model/model.hpp"
 #include "optim/loss_scale.hpp"
-#include "train/batch_feed.hpp"
+#include "data/batch_feed.hpp"
 #include "train/progress.hpp"
 #include "train/step.hpp"
 #include "train/stop.hpp"
-#include "train/usage_table.hpp"
+#include "plan/usage_table.hpp"
 #include "zero/engine.hpp"
 
 #include <chrono>

@@ -22,8 +22,12 @@ std::map<std::string, std::set<std::string>> const& arrows() {
       {"model", {"model", "kernels", "layout", "config", "core"}},
       {"zero", {"zero", "comm", "optim", "kernels", "layout", "config", "core"}},
       {"io", {"io", "comm", "layout", "config", "core"}},
-      {"train", {"train", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}},
-      {"app", {"app", "train", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}}};
+      {"data", {"data", "model", "io", "kernels", "comm", "layout", "config", "core"}},
+      {"plan", {"plan", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}},
+      {"train", {"train", "plan", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}},
+      {"verify", {"verify", "train", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}},
+      {"infer", {"infer", "model", "io", "kernels", "comm", "layout", "config", "core"}},
+      {"app", {"app", "train", "plan", "verify", "infer", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}}};
   return map;
 }
 
@@ -40,14 +44,14 @@ constexpr Home homes[] = {
     {"NCCL", R"(nccl\.h)", "", R"(src/comm/\w+\.cpp)"},
     {"HDF5", R"(hdf5.*\.h|H5\w+\.h)", R"(\bH5[A-Z]\w*\s*\()", R"(io/.*)"},
     {"yaml-cpp", R"(yaml-cpp/.*)", R"(\bYAML::)", R"(io/\w+\.cpp)"},
-    {"nlohmann-json", R"(nlohmann/.*)", R"(\bnlohmann::)", R"(io/\w+\.cpp)"},
+    {"nlohmann-json", R"(nlohmann/.*)", R"(\bnlohmann::)", R"(io/\w+\.cpp|src/plan/plan_record\.cpp)"},
     {"opening files", R"(fstream|sys/mman\.h|fcntl\.h)",
      R"(\b(fopen|fdopen|freopen|openat|creat|mkstemp|mmap|[io]?fstream)\b|(^|[^\w.>])open\s*\()", R"(io/.*)"},
     {"oneDNN", R"((oneapi/dnnl/)?dnnl.*)", R"(\bdnnl(::|_\w))", R"(kernels/.*)"},
     {"cuBLAS", R"(cublas.*)", R"(\bcublas\w*\s*\()", R"(kernels/.*)"},
     {"Kokkos Kernels", R"(Kokkos(Blas|Batched|Kernels).*)", R"(\bKokkos(Blas|Batched)::)", R"(kernels/.*)"},
     {"Kokkos' backend macros", "", R"(\bKOKKOS_ENABLE_)", R"(src/core/.*)"},
-    {"the stage number", "", R"((\.|->)\s*stage\b)", R"(src/zero/plan\.cpp|src/config/.*|src/train/start_table\.cpp)"},
+    {"the stage number", "", R"((\.|->)\s*stage\b)", R"(src/zero/plan\.cpp|src/config/.*|src/plan/start_table\.cpp)"},
     {"CLI11", R"(CLI/.*)", R"(\bCLI::)", R"(app/.*)"},
     {"hwloc", R"(hwloc.*)", R"(\bhwloc_)", R"(src/comm/survey\.cpp)"},
     {"xxHash", R"(xxh.*\.h)", R"(\bXXH)", R"(.*\.cpp)"},

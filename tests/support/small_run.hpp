@@ -6,8 +6,8 @@
 #include "core/rng.hpp"
 #include "kernels/token_groups.hpp"
 #include "model/model.hpp"
-#include "train/batch_shape.hpp"
-#include "train/micro_batches.hpp"
+#include "data/batch_shape.hpp"
+#include "data/micro_batches.hpp"
 #include "train/step.hpp"
 #include "zero/engine.hpp"
 

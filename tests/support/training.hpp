@@ -6,7 +6,7 @@
 #include "io/checkpoint.hpp"
 #include "support/small_run.hpp"
 #include "support/temporary_folder.hpp"
-#include "train/batch_shape.hpp"
+#include "data/batch_shape.hpp"
 #include "train/trainer.hpp"
 
 #include <nlohmann/json.hpp>

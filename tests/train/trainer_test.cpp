@@ -7,7 +7,7 @@
 #include "comm/survey.hpp"
 #include "comm/world.hpp"
 #include "optim/schedule.hpp"
-#include "train/start_table.hpp"
+#include "plan/start_table.hpp"
 
 #include <limits>
 #include <set>

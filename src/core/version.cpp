@@ -1,0 +1,7 @@
+#include "core/version.hpp"
+
+namespace kozero {
+
+std::string version() { return KOZERO_VERSION; }
+
+} // namespace kozero

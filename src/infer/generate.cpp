@@ -1,0 +1,137 @@
+#include "infer/generate.hpp"
+
+#include "config/compute_type.hpp"
+#include "core/error.hpp"
+#include "core/rng.hpp"
+#include "kernels/flat.hpp"
+#include "kernels/shapes.hpp"
+#include "model/model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace kozero {
+
+std::int32_t sample_token(std::vector<float> const& logits, GenerateOptions const& options, double uniform) {
+  std::vector<std::int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto const likelier = [&](std::int32_t a, std::int32_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  };
+  if (options.temperature == 0) return *std::min_element(order.begin(), order.end(), likelier);
+  if (options.top_k > 0 && options.top_k < static_cast<std::int64_t>(order.size())) {
+    std::partial_sort(order.begin(), order.begin() + options.top_k, order.end(), likelier);
+    order.resize(static_cast<std::size_t>(options.top_k));
+  }
+  double const top = *std::max_element(logits.begin(), logits.end());
+  std::vector<double> cumulative(order.size());
+  double total = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    total += std::exp((logits[order[i]] - top) / options.temperature);
+    cumulative[i] = total;
+  }
+  auto const found = std::upper_bound(cumulative.begin(), cumulative.end(), uniform * total);
+  auto const last = std::lower_bound(cumulative.begin(), cumulative.end(), total); // after it all have probability 0
+  return order[static_cast<std::size_t>(std::min(found, last) - cumulative.begin())];
+}
+
+namespace {
+
+/// A whole model in one process, for inference.
+template <class T>
+class Writer {
+public:
+  Writer(CheckpointReader const& checkpoint, Config const& config, Ledger& ledger)
+      : context_(config.model.context), vocabulary_(config.model.vocabulary), layout_(model_layout(config.model)),
+        uses_(model_uses(config.model)), model_(config.model, 1, Recompute::none, Purpose::infer, ledger),
+        tokens_(ledger, Category::workspace, "tokens", context_),
+        logits_(ledger, Category::logits, "logits", padded_vocabulary(vocabulary_)) {
+    for (auto const& block : layout_) load(checkpoint, block, ledger);
+  }
+
+  /// logits [V] after the last of `text`, of which the model sees the last `context` tokens.
+  std::vector<float> next_logits(std::vector<std::int32_t> const& text) {
+    auto const seen = std::min<std::int64_t>(context_, static_cast<std::int64_t>(text.size()));
+    auto const host_tokens = Kokkos::create_mirror_view(tokens_.view());
+    for (std::int64_t i = 0; i < seen; ++i) host_tokens(i) = text[text.size() - static_cast<std::size_t>(seen - i)];
+    Kokkos::deep_copy(tokens_.view(), host_tokens);
+    auto const tokens = make_vec<std::int32_t const>(tokens_.data(), context_);
+    for (int u = 0; u < model_.units(); ++u) model_.forward(lane_, u, params(u), {tokens, {}, {}});
+    auto const logits = make_mat(logits_.data(), 1, padded_vocabulary(vocabulary_));
+    model_.head().logits(lane_, params(model_.units() - 1), logits, seen - 1);
+    lane_.fence();
+    float const* const first = logits_.data();
+    KOZERO_REQUIRE(first_non_finite(lane_, first, vocabulary_) == vocabulary_,
+                   "the model's logits are not finite (its training has diverged); use an earlier checkpoint");
+    auto const host_logits = Kokkos::create_mirror_view_and_copy(HostMemory(), logits_.view());
+    return {host_logits.data(), host_logits.data() + vocabulary_};
+  }
+
+private:
+  void load(CheckpointReader const& checkpoint, BlockLayout const& block, Ledger& ledger) {
+    DeviceBuffer<float> master(ledger, Category::staging, block.name(), block.size());
+    for (auto const& tensor : block.tensors()) {
+      checkpoint.read({tensor.spec.name,
+                       "master",
+                       tensor.spec.shape,
+                       {0, tensor.spec.size()},
+                       DType::f32,
+                       master.data() + tensor.offset,
+                       Space::device});
+    }
+    blocks_.emplace_back(ledger, Category::parameters, block.name(), block.size());
+    convert<DeviceExec, T, float>(lane_, blocks_.back().data(), master.data(), block.size());
+    lane_.fence();
+  }
+
+  std::vector<Vec<T const>> params(int unit) const {
+    std::vector<Vec<T const>> blocks;
+    for (int const b : uses_[unit].forward) blocks.push_back(blocks_[b].view());
+    return blocks;
+  }
+
+  std::int64_t context_;
+  std::int64_t vocabulary_;
+  Lane lane_;
+  ModelLayout layout_;
+  std::vector<UnitUses> uses_;
+  Model<T> model_;
+  DeviceBuffer<std::int32_t> tokens_; // [T], zeros past the text
+  DeviceBuffer<float> logits_;        // [1,Vp]
+  std::vector<DeviceBuffer<T>> blocks_;
+};
+
+template <class T>
+void write_text(CheckpointReader const& checkpoint, Config const& config, std::vector<std::int32_t> text,
+                GenerateOptions const& options, std::function<void(std::int32_t)> const& write, Ledger& ledger) {
+  Writer<T> writer(checkpoint, config, ledger);
+  for (std::int64_t i = 0; i < options.tokens; ++i) {
+    RngKey const key{static_cast<std::uint64_t>(options.seed), RngPurpose::generate, 0, 0};
+    std::int32_t const token =
+        sample_token(writer.next_logits(text), options, random_uniform(key, static_cast<std::uint64_t>(i)));
+    text.push_back(token);
+    write(token);
+  }
+}
+
+} // namespace
+
+void generate(CheckpointReader const& checkpoint, Config const& config, std::vector<std::int32_t> prompt,
+              GenerateOptions const& options, std::function<void(std::int32_t)> const& write, Ledger& ledger) {
+  if (prompt.empty()) throw InputError("the prompt is empty (the model needs a token to go on from); give one");
+  if (!(options.temperature >= 0)) { // a NaN too
+    throw InputError(fmt::format("the temperature is {} (0 is greedy, 1 the model's own); give one of at least 0",
+                                 options.temperature));
+  }
+  for (std::int32_t const token : prompt) {
+    if (token < 0 || token >= config.model.vocabulary) {
+      throw InputError(fmt::format("token {} of the prompt is not in the vocabulary of {} (0 to {}); use others", token,
+                                   config.model.vocabulary, config.model.vocabulary - 1));
+    }
+  }
+  with_compute_type(config.precision.compute,
+                    [&]<class T>(T) { write_text<T>(checkpoint, config, std::move(prompt), options, write, ledger); });
+}
+
+} // namespace kozero

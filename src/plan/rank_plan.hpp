@@ -1,0 +1,22 @@
+#pragma once
+#include "comm/update_traffic.hpp"
+#include "config/config.hpp"
+#include "core/ledger.hpp"
+#include "data/batch_shape.hpp"
+
+#include <vector>
+
+namespace kozero {
+
+/// What a rank will hold and move when it trains, known beforehand.
+struct RankPlan {
+  std::vector<MemoryRow> memory; // the most that each row will hold; pinned memory apart from the host's
+  UpdateTraffic traffic;         // of each update
+};
+
+/// Plans one rank of a training without memory, device or MPI: builds the objects that training builds, with a ledger
+/// that only counts. So the figures are those of the ledger and of the communicator, to the byte, at any size. Rank 0
+/// holds the largest shards; no rank holds more.
+RankPlan plan_rank(Config const& config, BatchShape const& batch, int rank);
+
+} // namespace kozero

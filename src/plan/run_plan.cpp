@@ -1,0 +1,85 @@
+#include "plan/run_plan.hpp"
+
+#include "config/check.hpp"
+#include "config/schema.hpp"
+#include "core/error.hpp"
+#include "model/model.hpp"
+#include "plan/rank_plan.hpp"
+#include "plan/start_table.hpp"
+#include "core/version.hpp"
+
+namespace kozero {
+
+namespace {
+
+/// Model state a rank, in bytes, with 16-bit parameters and gradients: figure 1 of the ZeRO paper (Rajbhandari et al.,
+/// 2020), K = 12 for Adam.
+std::array<double, 4> paper_formulas(double psi, double n) {
+  return {16 * psi, 4 * psi + 12 * psi / n, 2 * psi + 14 * psi / n, 16 * psi / n};
+}
+
+bool holds(std::optional<std::int64_t> const& limit, std::vector<MemoryRow> const& memory, Space space) {
+  return !limit || budget_bytes(memory, space) <= *limit;
+}
+
+PlannedStage plan_stage(Config const& config, BatchShape const& batch) {
+  PlannedStage stage;
+  auto const faults = check(config).faults;
+  if (!faults.empty()) {
+    stage.refusal = fmt::format("{}: {}", faults.front().keys.front(), faults.front().text);
+    return stage;
+  }
+  RankPlan plan = plan_rank(config, batch, 0);
+  stage.memory = std::move(plan.memory);
+  stage.traffic = std::move(plan.traffic);
+  stage.device_fits = holds(config.memory.device_limit_bytes, stage.memory, Space::device);
+  stage.host_fits = holds(config.memory.host_limit_bytes, stage.memory, Space::host);
+  return stage;
+}
+
+} // namespace
+
+PlanRecord plan_run(Config const& config, BatchShape const& batch) {
+  constexpr double paper_parameters = 7.5e9;
+  constexpr double paper_ranks = 64;
+  constexpr std::int64_t state_bytes = 12; // of a parameter: master, m and v in fp32
+  std::int64_t const psi = parameter_count(model_layout(config.model));
+  if (static_cast<double>(psi) * 32 * static_cast<double>(batch.accumulate) > 0x1p62) {
+    throw InputError(fmt::format("model.layers, model.width: {} parameters are too many to plan with (what an update "
+                                 "moves may pass 2^62 bytes); make the model or batch.accumulate smaller",
+                                 psi));
+  }
+  PlanRecord record{.version = version(),
+                    .model = describe(config.model),
+                    .parameters = psi,
+                    .ranks = batch.ranks,
+                    .micro = batch.micro,
+                    .accumulate = batch.accumulate,
+                    .global = batch.global(),
+                    .context = config.model.context,
+                    .compute = text_of(config, "precision.compute"),
+                    .gradients = text_of(config, "precision.gradients"),
+                    .offload = text_of(config, "offload.optimizer"),
+                    .recompute = text_of(config, "activations.recompute"),
+                    .offload_ratio = config.offload.ratio,
+                    .delayed_update_start = config.offload.delayed_update.start,
+                    .device_limit = config.memory.device_limit_bytes,
+                    .host_limit = config.memory.host_limit_bytes,
+                    .uncounted_bytes = uncounted_host_bytes,
+                    .checkpoint_bytes = state_bytes * psi,
+                    .checkpoints_kept = config.checkpoint.keep,
+                    .paper_parameters = paper_parameters,
+                    .paper_ranks = paper_ranks,
+                    .paper_bytes = paper_formulas(paper_parameters, paper_ranks)};
+  auto const formulas = paper_formulas(static_cast<double>(psi), static_cast<double>(batch.ranks));
+  for (std::size_t number = 0; number < record.stages.size(); ++number) {
+    Config other = config;
+    other.zero = ZeroConfig{static_cast<std::int64_t>(number)};
+    record.stages[number] = plan_stage(other, batch);
+    record.stages[number].formula_bytes = formulas[number];
+    if (other.zero == config.zero) record.chosen = number;
+  }
+  return record;
+}
+
+} // namespace kozero

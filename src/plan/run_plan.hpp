@@ -1,0 +1,23 @@
+#pragma once
+#include "config/config.hpp"
+#include "plan/plan_record.hpp"
+#include "data/batch_shape.hpp"
+
+#include <string>
+
+namespace kozero {
+
+/// Host memory of a rank that no ledger counts: the program, Kokkos, MPI and the scratch of matrix products. Measured
+/// on hosts with MPICH, one and two threads and models to 100M parameters, as the peak of the resident set less what
+/// the ledger held: 38 to 47 MiB. Each further thread adds about 2 MiB (kernels/gemm.hpp), and pages of the data file
+/// that were read count as resident while the system has room for them.
+inline constexpr std::int64_t uncounted_host_bytes = std::int64_t{48} << 20;
+
+/// What the deck's run needs on the batch's ranks, at its own stage and at the others. Looks at no file, takes no
+/// memory and needs neither Kokkos nor MPI.
+PlanRecord plan_run(Config const& config, BatchShape const& batch);
+
+/// The same as a page for people, in columns.
+std::string plan_text(PlanRecord const& plan);
+
+} // namespace kozero

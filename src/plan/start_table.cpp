@@ -1,0 +1,98 @@
+#include "plan/start_table.hpp"
+
+#include "config/schema.hpp"
+#include "core/kokkos.hpp"
+#include "core/log.hpp"
+#include "io/library_versions.hpp"
+#include "kernels/gemm.hpp"
+#include "model/model.hpp"
+#include "plan/delayed_gain.hpp"
+#include "core/format.hpp"
+#include "core/version.hpp"
+
+namespace kozero {
+
+std::string describe(ModelConfig const& model) {
+  std::int64_t const psi = parameter_count(model_layout(model));
+  return fmt::format("GPT-2 {}L {}H {}C, context {}, vocabulary {}, {} head: {} parameters ({})", model.layers,
+                     model.heads, model.width, model.context, model.vocabulary, model.tied ? "tied" : "own", psi,
+                     format_count(static_cast<double>(psi)));
+}
+
+namespace {
+
+std::string describe(TokenSet const& set) {
+  if (set.windows == 0) return "none";
+  return fmt::format("{}, {}: {} tokens in {} windows", set.file->path(), set.file->description(), set.tokens.size(),
+                     set.windows);
+}
+
+std::string describe_numbers(Config const& config) {
+  std::string const compute = text_of(config, "precision.compute");
+  std::string const gradients = config.precision.gradients == GradientType::fp32 ? "fp32" : compute;
+  std::string text = fmt::format("{} compute, {} gradients, fp32 master and moments", compute, gradients);
+  if (config.precision.compute == ComputeType::fp16) {
+    text += fmt::format(", loss scale {} at first", config.precision.loss_scale.initial);
+  }
+  return text;
+}
+
+std::string describe(ZeroConfig const& zero, OffloadConfig const& offload) {
+  std::string text = fmt::format("ZeRO stage {}", zero.stage);
+  if (offload.optimizer == OffloadTarget::none) return text;
+  text += fmt::format(", {:.4g} % of the optimizer on the host", 100 * offload.ratio);
+  if (offload.delays()) {
+    text += fmt::format(", from update {} on beside the next batch", *offload.delayed_update.start);
+  }
+  return text;
+}
+
+} // namespace
+
+StartTable start_table(Config const& config, Corpus const& corpus, BatchShape const& batch, Survey const& survey,
+                       std::string const& communicator) {
+  StartTable table;
+  auto const row = [&](char const* name, std::string text) { table.rows.emplace_back(name, std::move(text)); };
+  row("kozero", version());
+  row("run", fmt::format("{} in {}; its deck.yaml has all keys and where each value is from", config.run.name,
+                         config.run.dir));
+  row("ranks", fmt::format("{} on {} host{} ({} a host), {}", survey.ranks, survey.hosts.size(),
+                           survey.hosts.size() == 1 ? "" : "s", to_text(survey.ranks_per_host), communicator));
+  row("threads", fmt::format("{} a rank; binding {}", to_text(survey.threads_per_rank), survey.binding));
+  row("backend", fmt::format("Kokkos {} {}, {}", kokkos_version(), DeviceExec::name(), gemm_backend()));
+  row("libraries", library_versions());
+  row("model", describe(config.model));
+  row("training", describe(corpus.train));
+  row("validation", describe(corpus.validation));
+  row("batch", fmt::format("{} windows ({} a micro-batch x {} accumulated x {} ranks), {} tokens", batch.global(),
+                           batch.micro, batch.accumulate, batch.ranks, batch.global() * config.model.context));
+  row("updates",
+      fmt::format("{}, {:.1f} an epoch", config.run.updates, updates_per_epoch(corpus.train.windows, batch)));
+  row("numbers", describe_numbers(config));
+  row("sharding", describe(config.zero, config.offload));
+  if (config.offload.delays()) {
+    HostWork const work = host_reaches_device ? HostWork::takes_turns : HostWork::overlaps;
+    row("delay", describe_delayed_gain(estimate_batch_times(config, batch), work));
+  }
+  if (survey.ranks_share_cores) {
+    table.warnings.push_back("ranks share cores (fewer cores than ranks on a host); start fewer ranks a host, or let "
+                             "the launcher bind each to its own cores");
+  }
+  if (survey.threads_exceed_processors) {
+    table.warnings.push_back("threads exceed processors; set OMP_NUM_THREADS to the processors a rank has, or leave it "
+                             "unset");
+  }
+  if (corpus.train.windows < batch.global()) {
+    table.warnings.push_back(fmt::format("a batch of {} windows is more than the training set's {}; each batch repeats "
+                                         "windows",
+                                         batch.global(), corpus.train.windows));
+  }
+  return table;
+}
+
+void print(StartTable const& table) {
+  for (auto const& [name, text] : table.rows) log::info("{:<11} {}", name, text);
+  for (auto const& warning : table.warnings) log::warn("warning: {}", warning);
+}
+
+} // namespace kozero

@@ -1,0 +1,26 @@
+#pragma once
+#include "comm/survey.hpp"
+#include "config/config.hpp"
+#include "io/corpus.hpp"
+#include "data/batch_shape.hpp"
+
+#include <string>
+#include <vector>
+
+namespace kozero {
+
+/// "GPT-2 4L 4H 128C, context 128, vocabulary 256, tied head: 842496 parameters (842.5k)"
+std::string describe(ModelConfig const& model);
+
+/// What `train` prints before it starts: the machine, the libraries, the model, the data and the batch.
+struct StartTable {
+  std::vector<std::pair<std::string, std::string>> rows;
+  std::vector<std::string> warnings;
+};
+
+StartTable start_table(Config const& config, Corpus const& corpus, BatchShape const& batch, Survey const& survey,
+                       std::string const& communicator);
+
+void print(StartTable const& table);
+
+} // namespace kozero

@@ -1,7 +1,0 @@
-#include "train/version.hpp"
-
-namespace kozero {
-
-std::string version() { return KOZERO_VERSION; }
-
-} // namespace kozero
