@@ -8,7 +8,9 @@
 #include "core/log.hpp"
 #include "io/deck.hpp"
 #include "io/run_folder.hpp"
+#include "plan/rank_plan.hpp"
 #include "plan/start_table.hpp"
+#include "plan/usage_table.hpp"
 #include "train/trainer.hpp"
 
 #include <filesystem>
@@ -70,6 +72,16 @@ fs::path find_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape co
   return path;
 }
 
+/// What was predicted beside what was measured, and how the run ended.
+void tell(RunOutcome const& outcome, RankPlan const& plan, Ledger const& ledger) {
+  for (auto const& line : usage_table(plan, ledger, outcome.moved)) log::info("{}", line);
+  if (outcome.end == RunEnd::done) {
+    log::info("{}", outcome.summary);
+  } else {
+    log::warn("{}", outcome.summary);
+  }
+}
+
 } // namespace
 
 int run_train(TrainArguments const& arguments) {
@@ -95,7 +107,9 @@ int run_train(TrainArguments const& arguments) {
     fs::path const wanted = arguments.resume_from.empty() ? input.folder : fs::path(arguments.resume_from);
     input.resume = find_checkpoint(wanted, deck, batch, *comm);
   }
-  return train(input, *comm, ledger) == RunEnd::done ? exit_done : exit_stopped_early;
+  RunOutcome const outcome = train(input, *comm, ledger);
+  if (comm->rank() == 0) tell(outcome, plan_rank(config, batch, 0), ledger);
+  return outcome.end == RunEnd::done ? exit_done : exit_stopped_early;
 }
 
 } // namespace kozero

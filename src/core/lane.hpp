@@ -25,16 +25,21 @@ using HostLane = BasicLane<HostExec>;
 /// A lane beside the others: a stream of its own on an accelerator, the default instance on a host.
 Lane separate_lane();
 
-/// A separate_lane() that is made when it is first wanted: its owner can be built where Kokkos is not up, for a plan.
+/// The lane that a process' main work is given to: the default instance.
+inline Lane default_lane() { return Lane(); }
+
+/// A lane that is made when it is first wanted: its owner can be built where Kokkos is not up, for a plan.
 class LazyLane {
 public:
+  explicit LazyLane(Lane (*make)() = separate_lane) : make_(make) {}
   operator Lane const&() const {
-    if (!lane_) lane_ = separate_lane();
+    if (!lane_) lane_ = make_();
     return *lane_;
   }
   void fence() const { static_cast<Lane const&>(*this).fence(); }
 
 private:
+  Lane (*make_)();
   mutable std::optional<Lane> lane_;
 };
 

@@ -24,10 +24,10 @@ std::span<std::int32_t> span_of(HostBuffer<std::int32_t> const& buffer) {
 
 } // namespace
 
-BatchFeed::BatchFeed(Corpus const& corpus, std::int64_t seed, BatchShape const& shape, std::int64_t context, int rank,
-                     std::int64_t vocabulary, Ledger& ledger)
-    : corpus_(corpus), sampler_(seed, corpus.train.windows), shape_(shape), context_(context), rank_(rank),
-      vocabulary_(vocabulary), buffers_(shape, context, ledger) {}
+BatchFeed::BatchFeed(std::shared_ptr<TokenSource> tokens, BatchShape const& shape, std::int64_t context,
+                     std::int64_t vocabulary, int rank, Ledger& ledger)
+    : tokens_(std::move(tokens)), shape_(shape), context_(context), vocabulary_(vocabulary), rank_(rank),
+      buffers_(shape, context, ledger) {}
 
 TokenRows BatchFeed::rows(std::int64_t m) {
   auto const count = static_cast<std::size_t>(shape_.micro * context_);
@@ -42,16 +42,20 @@ std::int64_t BatchFeed::count_valid() const {
 
 std::int64_t BatchFeed::load_training(std::int64_t batch) {
   for (std::int64_t m = 0; m < shape_.accumulate; ++m) {
-    read_training_rows(corpus_.train, sampler_, shape_.first_sample(batch, m, rank_), rows(m));
+    tokens_->training_rows(shape_.first_sample(batch, m, rank_), rows(m));
   }
   return count_valid();
 }
 
 std::int64_t BatchFeed::load_evaluation(std::int64_t batch) {
   for (std::int64_t m = 0; m < shape_.accumulate; ++m) {
-    read_evaluation_rows(corpus_.validation, shape_.first_sample(batch, m, rank_), rows(m));
+    tokens_->evaluation_rows(shape_.first_sample(batch, m, rank_), rows(m));
   }
   return count_valid();
+}
+
+std::int64_t BatchFeed::evaluation_batches(std::int64_t wanted) const {
+  return kozero::evaluation_batches(tokens_->evaluation_windows(), shape_, wanted);
 }
 
 MicroBatch BatchFeed::upload(Lane const& lane, std::int64_t m) {

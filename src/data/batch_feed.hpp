@@ -1,12 +1,12 @@
 #pragma once
 #include "core/lane.hpp"
 #include "core/ledger.hpp"
-#include "io/corpus.hpp"
 #include "data/batch_buffers.hpp"
-#include "data/batch_reader.hpp"
 #include "data/batch_shape.hpp"
-#include "data/micro_batches.hpp"
-#include "data/sampler.hpp"
+#include "data/token_source.hpp"
+#include "model/unit.hpp"
+
+#include <memory>
 
 namespace kozero {
 
@@ -14,30 +14,34 @@ namespace kozero {
 ///
 ///     std::int64_t valid = feed.load_training(batch);        // targets of this rank that count
 ///     for m = 0 … accumulate-1:  MicroBatch b = feed.upload(lane, m);
-class BatchFeed final : public MicroBatches {
+class BatchFeed {
 public:
-  BatchFeed(Corpus const& corpus, std::int64_t seed, BatchShape const& shape, std::int64_t context, int rank,
-            std::int64_t vocabulary, Ledger& ledger);
+  /// A plan has no tokens; then nothing may be loaded.
+  BatchFeed(std::shared_ptr<TokenSource> tokens, BatchShape const& shape, std::int64_t context, std::int64_t vocabulary,
+            int rank, Ledger& ledger);
 
   /// Batch `batch` of the run, counted from 0. Returns how many targets of this rank are valid.
   std::int64_t load_training(std::int64_t batch);
   /// Batch `batch` of an evaluation.
   std::int64_t load_evaluation(std::int64_t batch);
+  /// Of those that an evaluation goes through, at most `wanted`.
+  std::int64_t evaluation_batches(std::int64_t wanted) const;
 
-  std::int64_t micro_batches() const override { return shape_.accumulate; }
-  /// Of the batch that was loaded last.
-  MicroBatch upload(Lane const& lane, std::int64_t m) override;
+  BatchShape const& shape() const { return shape_; }
+  /// Micro-batch m of the batch that was loaded last, on the device; the one before it is overwritten.
+  MicroBatch upload(Lane const& lane, std::int64_t m);
+  /// The number of micro-batch m's first window among those of the batch, over all ranks.
+  std::int64_t first_window(std::int64_t m) const { return shape_.first_sample(0, m, rank_); }
 
 private:
   TokenRows rows(std::int64_t m);
   std::int64_t count_valid() const;
 
-  Corpus corpus_;
-  Sampler sampler_;
+  std::shared_ptr<TokenSource> tokens_;
   BatchShape shape_;
   std::int64_t context_;
-  int rank_;
   std::int64_t vocabulary_;
+  int rank_;
   BatchBuffers buffers_;
 };
 

@@ -9,7 +9,7 @@ std::vector<UnitUses> model_uses(ModelConfig const& config) { return gpt2_uses(c
 
 template <class T>
 Model<T>::Model(ModelConfig const& config, std::int64_t batch, Recompute recompute, Purpose purpose, Ledger& ledger)
-    : shape_{batch, config.context, config.width, config.heads, config.vocabulary}, layout_(model_layout(config)) {
+    : shape_{batch, config.context, config.width, config.heads, config.vocabulary}, layout_(model_layout(config)), uses_(model_uses(config)) {
   bool const trains = purpose == Purpose::train;
   auto const stream_buffer = [&](std::string const& label) {
     return DeviceBuffer<T>(ledger, Category::activations, label, shape_.rows() * shape_.width,

@@ -38,10 +38,12 @@ public:
   Gpt2Head<T>& head() { return *head_; }
   ModelShape const& shape() const { return shape_; }
   ModelLayout const& layout() const { return layout_; }
+  std::vector<UnitUses> const& uses() const { return uses_; }
 
 private:
   ModelShape shape_;
   ModelLayout layout_;
+  std::vector<UnitUses> uses_;
   std::vector<DeviceBuffer<T>> stream_; // the residual stream between units, [N,C] each
   DeviceBuffer<T> gradient_;            // of the stream, [N,C]
   std::vector<std::unique_ptr<Unit<T>>> units_;

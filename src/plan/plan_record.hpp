@@ -1,6 +1,6 @@
 #pragma once
-#include "comm/update_traffic.hpp"
 #include "core/ledger.hpp"
+#include "zero/traffic_plan.hpp"
 
 #include <array>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
-#include "comm/update_traffic.hpp"
 #include "config/config.hpp"
 #include "core/ledger.hpp"
 #include "data/batch_shape.hpp"
+#include "zero/traffic_plan.hpp"
 
 #include <vector>
 

@@ -10,16 +10,6 @@
 
 namespace kozero {
 
-void MostMoved::note(MovedSoFar const& before, MovedSoFar const& after) {
-  noted_ = true;
-  for (Traffic const purpose : {Traffic::parameters, Traffic::gradients}) {
-    auto& most = received_[static_cast<std::size_t>(purpose)];
-    most = std::max(most, after.received[purpose].bytes - before.received[purpose].bytes);
-  }
-  link_.down_bytes = std::max(link_.down_bytes, after.link.down_bytes - before.link.down_bytes);
-  link_.up_bytes = std::max(link_.up_bytes, after.link.up_bytes - before.link.up_bytes);
-}
-
 namespace {
 
 std::string line(std::string const& what, std::int64_t predicted, std::int64_t measured) {

@@ -4,10 +4,16 @@
 
 namespace kozero {
 
+LossFactors loss_factors(std::int64_t valid, std::int64_t rows, std::optional<double> loss_scale) {
+  auto const count = static_cast<double>(std::max<std::int64_t>(valid, 1));
+  if (!loss_scale) return {static_cast<float>(1.0 / count), 1.0};
+  double const of_row = *loss_scale / static_cast<double>(rows);
+  return {static_cast<float>(of_row), of_row * count};
+}
+
 namespace {
 
-/// Forward and backward of one micro-batch; `scale` is the loss scale over the batch's valid targets, so that sums over
-/// micro-batches and ranks are already the mean. Returns the sum of its losses.
+/// Forward and backward of one micro-batch. Returns the sum of its losses.
 template <class T>
 double run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatch const& batch,
                        MicroBatchPlace place, float scale) {
@@ -28,24 +34,24 @@ double run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Mic
 } // namespace
 
 template <class T>
-std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed,
+std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed,
                                      StepInput const& input, Communicator& comm, StopAgreed const& stop_agreed) {
-  auto const count = static_cast<double>(std::max<std::int64_t>(input.valid, 1));
-  auto const scale = static_cast<float>(input.loss_scale / count);
+  LossFactors const factors = loss_factors(input.valid, model.shape().rows(), input.loss_scale);
+  std::int64_t const micro_batches = feed.shape().accumulate;
   double loss = 0;
-  for (std::int64_t m = 0; m < feed.micro_batches(); ++m) {
+  for (std::int64_t m = 0; m < micro_batches; ++m) {
     if (m > 0 && stop_agreed && !engine.between_updates() && stop_agreed()) return std::nullopt;
-    MicroBatchPlace const place{m, feed.micro_batches()};
-    loss += run_micro_batch(lane, model, engine, feed.upload(lane, m), place, scale);
+    loss += run_micro_batch(lane, model, engine, feed.upload(lane, m), {m, micro_batches}, factors.of_row);
   }
   comm.sum(std::span(&loss, 1));
-  return StepReport{loss / count, engine.update(lane, input.optimizer, input.lr, input.t, input.loss_scale)};
+  return StepReport{loss / static_cast<double>(std::max<std::int64_t>(input.valid, 1)),
+                    engine.update(lane, input.optimizer, input.lr, input.t, factors.of_gradient)};
 }
 
 template <class T>
-double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatches& feed) {
+double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed, Communicator& comm) {
   double loss = 0;
-  for (std::int64_t m = 0; m < feed.micro_batches(); ++m) {
+  for (std::int64_t m = 0; m < feed.shape().accumulate; ++m) {
     MicroBatch const batch = feed.upload(lane, m);
     auto const visits = evaluation_visits(model.units());
     engine.begin_evaluation(visits);
@@ -55,17 +61,17 @@ double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Micr
       if (visit.unit + 1 == model.units()) loss += model.head().loss(lane, params, batch);
     }
   }
+  comm.sum(std::span(&loss, 1));
   return loss;
 }
 
-template std::optional<StepReport> train_step(Lane const&, Model<float>&, Engine<float>&, MicroBatches&,
-                                              StepInput const&, Communicator&, StopAgreed const&);
-template std::optional<StepReport> train_step(Lane const&, Model<bf16>&, Engine<bf16>&, MicroBatches&, StepInput const&,
-                                              Communicator&, StopAgreed const&);
-template std::optional<StepReport> train_step(Lane const&, Model<fp16>&, Engine<fp16>&, MicroBatches&, StepInput const&,
-                                              Communicator&, StopAgreed const&);
-template double evaluate_batch(Lane const&, Model<float>&, Engine<float>&, MicroBatches&);
-template double evaluate_batch(Lane const&, Model<bf16>&, Engine<bf16>&, MicroBatches&);
-template double evaluate_batch(Lane const&, Model<fp16>&, Engine<fp16>&, MicroBatches&);
+#define KOZERO_INSTANTIATE(T)                                                                                          \
+  template std::optional<StepReport> train_step(Lane const&, Model<T>&, Engine<T>&, BatchFeed&, StepInput const&,      \
+                                                Communicator&, StopAgreed const&);                                     \
+  template double evaluate_batch(Lane const&, Model<T>&, Engine<T>&, BatchFeed&, Communicator&);
+
+KOZERO_INSTANTIATE(float)
+KOZERO_INSTANTIATE(bf16)
+KOZERO_INSTANTIATE(fp16)
 
 } // namespace kozero

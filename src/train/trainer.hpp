@@ -2,20 +2,15 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "core/ledger.hpp"
-#include "io/checkpoint.hpp"
 #include "io/corpus.hpp"
 #include "io/metrics.hpp"
-#include "model/model.hpp"
-#include "optim/loss_scale.hpp"
-#include "data/batch_feed.hpp"
 #include "train/progress.hpp"
-#include "train/step.hpp"
 #include "train/stop.hpp"
-#include "plan/usage_table.hpp"
-#include "zero/engine.hpp"
+#include "train/training.hpp"
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -34,51 +29,43 @@ struct RunInput {
 
 enum class RunEnd { done, stopped_early };
 
-/// Trains, evaluates, logs and saves until the run's last update, a signal or its time limit.
-/// T is the compute type.
+/// How a run ended.
+struct RunOutcome {
+  RunEnd end = RunEnd::done;
+  std::string summary; // a line for people
+  MostMoved moved;     // by one update, on this rank
+};
+
+/// Trains, evaluates, logs and saves until the run's last update, a signal or its time limit. What a batch does is
+/// Training's; when something is due is decided here.
 ///
-///     Trainer<bf16> trainer(input, comm, ledger);   // memory; may fail on one rank alone
-///     RunEnd const end = trainer.run();             // collective
-template <class T>
+///     Trainer trainer(input, comm, ledger);            // memory; may fail on one rank alone
+///     RunOutcome const outcome = trainer.run();        // collective
 class Trainer {
 public:
   Trainer(RunInput const& input, Communicator& comm, Ledger& ledger);
-  Trainer(Trainer const&) = delete; // config_ refers to input_
-  Trainer& operator=(Trainer const&) = delete;
-  RunEnd run();
+  RunOutcome run();
 
 private:
   void start();
-  void restore(std::filesystem::path const& checkpoint);
   MetricsFile open_metrics(std::string const& path) const;
   bool one_batch();
-  void record(StepReport const& step, StepInput const& input, double seconds);
-  void adapt_loss_scale(UpdateReport const& update);
-  void give_up_after_skips(std::string const& tensor) const;
-  bool stop_agreed(std::int64_t& valid);
-  bool stop_agreed();
+  void record(BatchReport const& batch, double seconds);
+  void look_at_loss_scale(BatchReport const& batch);
+  void look_at_skips(BatchReport const& batch);
+  StopAsked stop_asked() const;
   void run_evaluation();
-  std::optional<double> validation_loss();
   void save();
   void drain();
-  RunEnd finish(RunEnd end);
+  RunOutcome finish(RunEnd end);
   bool due(std::int64_t every) const;
-  std::int64_t next_update() const;
-  double rate_of(std::int64_t update) const;
+  std::string stop_reason_of_ranks() const;
 
   StopRequest stop_; // first: signals and the time limit count from the start
   RunInput input_;
-  Config const& config_;
   Communicator& comm_;
-  Ledger& ledger_;
-  Lane lane_;
-  Model<T> model_;
-  Engine<T> engine_;
-  BatchFeed feed_;
-  std::optional<std::string> stop_reason_; // once the ranks have agreed to stop
-  Counters counters_;
-  std::optional<LossScale> loss_scale_; // fp16 alone
-  std::optional<MetricsFile> metrics_;  // rank 0's
+  std::unique_ptr<Training> training_;
+  std::optional<MetricsFile> metrics_; // rank 0's
   MostMoved moved_;
   Progress progress_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -91,7 +78,7 @@ private:
   std::optional<double> loss_, val_loss_;
 };
 
-/// Runs the trainer of the deck's compute type.
-RunEnd train(RunInput const& input, Communicator& comm, Ledger& ledger);
+/// Builds a trainer on all ranks and runs it. Collective.
+RunOutcome train(RunInput const& input, Communicator& comm, Ledger& ledger);
 
 } // namespace kozero

@@ -131,9 +131,9 @@ std::string Engine<T>::first_bad_tensor(Lane const& lane) const {
 
 /// Whether the present gradient is of use, and by what it is to be clipped.
 template <class T>
-UpdateReport Engine<T>::judge(Lane const& lane, OptimizerConfig const& config, double loss_scale) const {
+UpdateReport Engine<T>::judge(Lane const& lane, OptimizerConfig const& config, double unit) const {
   UpdateReport report;
-  report.norm = gradient_norm(lane) / loss_scale;
+  report.norm = gradient_norm(lane) / unit;
   report.skipped = !std::isfinite(report.norm);
   if (report.skipped) {
     report.clip = 0;
@@ -146,14 +146,14 @@ UpdateReport Engine<T>::judge(Lane const& lane, OptimizerConfig const& config, d
 
 template <class T>
 UpdateReport Engine<T>::update(Lane const& lane, OptimizerConfig const& config, double lr, std::int64_t t,
-                               double loss_scale) {
-  UpdateReport report = judge(lane, config, loss_scale);
+                               double unit) {
+  UpdateReport report = judge(lane, config, unit);
   if (host_update_.under_way()) {
     land(lane);
     ++report.applied;
   }
   if (report.skipped) return report;
-  double const gradient_scale = report.clip / loss_scale;
+  double const gradient_scale = report.clip / unit;
   AdamWScalars const scalars(config, lr, t, gradient_scale);
   if (plan_.delays(t)) {
     grads_->turn();

@@ -19,7 +19,7 @@ namespace kozero {
 
 /// What update() made of a batch's gradient.
 struct UpdateReport {
-  double norm = 0;          // of the whole gradient, before clipping, without the loss scale
+  double norm = 0;          // of the whole gradient, before clipping, of the loss itself
   double clip = 1;          // the coefficient that the gradient is multiplied by
   bool skipped = false;     // it is not finite, and of no further use
   std::string bad_tensor;   // then: the first with an Inf or NaN
@@ -29,7 +29,7 @@ struct UpdateReport {
 /// An update that will be applied while the next batch is computed.
 struct PendingUpdate {
   AdamWScalars scalars;
-  double gradient_scale = 1; // clip coefficient over loss scale
+  double gradient_scale = 1; // clip coefficient over the unit of the gradient
 };
 
 /// ZeRO data parallelism and offload: owns all model state of this rank and moves it as the plan says.
@@ -67,10 +67,9 @@ public:
   void reduce(Lane const& lane, int unit) { grads_->reduce(lane, unit); }
 
   /// Norm, clip, AdamW, new parameters. `t` is the number of this update among those applied, from 1; the gradients are
-  /// those of `loss_scale` times the loss. A norm that is not finite skips the update on all ranks and leaves all state
+  /// `unit` times those of the loss. A norm that is not finite skips the update on all ranks and leaves all state
   /// as it is. Where this update is delayed, its gradient is pending afterwards and the one before it is applied.
-  UpdateReport update(Lane const& lane, OptimizerConfig const& config, double lr, std::int64_t t,
-                      double loss_scale = 1);
+  UpdateReport update(Lane const& lane, OptimizerConfig const& config, double lr, std::int64_t t, double unit = 1);
 
   /// The update whose gradient waits for the next batch, if there is one.
   std::optional<PendingUpdate> const& pending() const { return pending_; }
@@ -98,7 +97,7 @@ private:
   auto on_gradient(Lane const& lane, std::size_t part, Interval wanted, Work const& work) const;
   double gradient_norm(Lane const& lane) const;
   std::string first_bad_tensor(Lane const& lane) const;
-  UpdateReport judge(Lane const& lane, OptimizerConfig const& config, double loss_scale) const;
+  UpdateReport judge(Lane const& lane, OptimizerConfig const& config, double unit) const;
   enum class Gradients { present, former };
   void step_on_device(Lane const& lane, AdamWScalars const& scalars, Gradients which);
   void apply(Lane const& lane, AdamWScalars const& scalars);

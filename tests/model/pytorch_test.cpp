@@ -40,7 +40,8 @@ template <class T>
 class Reference {
 public:
   Reference(ReferenceFile const& file, std::int64_t stage)
-      : file_(file), model_(file.model()), run_(options(stage), comm_) {
+      : file_(file), model_(file.model()), rates_(file.read<double>("/adamw/lr")),
+        run_(options(stage), comm_, [this](std::int64_t update) { return rates_[update - 1]; }) {
     for (auto const& entry : run_.engine().state()) {
       if (entry.kind == "master") write(entry, file.read<float>("/parameters/" + entry.name));
     }
@@ -62,10 +63,8 @@ public:
     Lane const lane;
     auto& engine = run_.engine();
     auto& model = run_.model();
-    auto& batches = run_.batches();
-    batches.load(0);
-    std::int64_t const valid = batches.valid();
-    MicroBatch const batch = batches.upload(lane, 0);
+    std::int64_t const valid = run_.feed().load_training(0);
+    MicroBatch const batch = run_.feed().upload(lane, 0);
     engine.begin(lane, training_visits(model.units()), {});
     for (int u = 0; u < model.units(); ++u) model.forward(lane, u, engine.params(lane, {u, Phase::forward}), batch);
     for (int u = model.units() - 1; u >= 0; --u) {
@@ -88,8 +87,8 @@ public:
     Lane const lane;
     auto& engine = run_.engine();
     auto& model = run_.model();
-    run_.batches().load(0);
-    MicroBatch const batch = run_.batches().upload(lane, 0);
+    run_.feed().load_training(0);
+    MicroBatch const batch = run_.feed().upload(lane, 0);
     std::int64_t const n = model.shape().rows();
     std::int64_t const padded = padded_vocabulary(model_.vocabulary);
     Kokkos::View<float*, DeviceMemory> const memory("logits", static_cast<std::size_t>(n * padded));
@@ -138,6 +137,7 @@ private:
   static constexpr float loss_scale = std::is_same_v<T, fp16> ? 1024.0f : 1.0f;
   ReferenceFile const& file_;
   ModelConfig model_;
+  std::vector<double> rates_; // of the reference's updates
   SelfComm comm_;
   SmallRun<T> run_;
 };
@@ -170,14 +170,12 @@ TEMPLATE_TEST_CASE("ten AdamW updates are PyTorch's", "", float, bf16) {
     for (std::int64_t const stage : {0, 3}) {
       ReferenceFile const file(name);
       Reference<TestType> reference(file, stage);
-      auto const rates = file.read<double>("/adamw/lr");
       auto const losses = file.read<float>("/adamw/losses");
       auto const norms = file.read<float>("/adamw/norms");
       INFO(name << ", stage " << stage);
-      for (std::size_t i = 0; i < rates.size(); ++i) {
+      for (std::size_t i = 0; i < losses.size(); ++i) {
         INFO("update " << i + 1);
-        auto const step = static_cast<std::int64_t>(i);
-        StepReport const report = reference.run().step(step, rates[i], step + 1);
+        BatchReport const report = reference.run().step();
         CHECK(relative_difference(report.loss, losses[i]) < tolerance<TestType>);
         CHECK(relative_difference(report.update.norm, norms[i]) < tolerance<TestType>);
       }

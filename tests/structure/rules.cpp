@@ -23,8 +23,8 @@ std::map<std::string, std::set<std::string>> const& arrows() {
       {"zero", {"zero", "comm", "optim", "kernels", "layout", "config", "core"}},
       {"io", {"io", "comm", "layout", "config", "core"}},
       {"data", {"data", "model", "io", "kernels", "comm", "layout", "config", "core"}},
-      {"plan", {"plan", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}},
-      {"train", {"train", "plan", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}},
+      {"plan", {"plan", "train", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}},
+      {"train", {"train", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}},
       {"verify", {"verify", "train", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}},
       {"infer", {"infer", "model", "io", "kernels", "comm", "layout", "config", "core"}},
       {"app", {"app", "train", "plan", "verify", "infer", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}}};

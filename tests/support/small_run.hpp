@@ -4,16 +4,16 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "core/rng.hpp"
-#include "kernels/token_groups.hpp"
-#include "model/model.hpp"
-#include "data/batch_shape.hpp"
-#include "data/micro_batches.hpp"
-#include "train/step.hpp"
-#include "zero/engine.hpp"
+#include "train/training_of.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
+#include <memory>
+#include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace kozero::test {
@@ -38,65 +38,26 @@ inline RowMaker random_rows(std::int64_t vocabulary) {
   };
 }
 
-/// This rank's share of batches made by a RowMaker, by the rule of BatchShape.
-class MemoryBatches final : public MicroBatches {
+/// The rows of a RowMaker as the samples of a run.
+class RowTokens final : public TokenSource {
 public:
-  MemoryBatches(RowMaker make, BatchShape const& shape, ModelConfig const& model, int rank)
-      : make_(std::move(make)), shape_(shape), context_(model.context), vocabulary_(model.vocabulary), rank_(rank),
-        tokens_("tokens", static_cast<std::size_t>(shape.micro * context_)), targets_("targets", tokens_.extent(0)),
-        starts_("starts", tokens_.extent(0) + 1), positions_("positions", tokens_.extent(0)) {}
+  /// `global`: rows a batch.
+  RowTokens(RowMaker make, std::int64_t global) : make_(std::move(make)), global_(global) {}
 
-  void load(std::int64_t batch) { batch_ = batch; }
-  std::int64_t micro_batches() const override { return shape_.accumulate; }
-
-  std::int64_t valid() {
-    std::int64_t count = 0;
-    for (std::int64_t m = 0; m < shape_.accumulate; ++m) {
-      fill(m);
-      count += std::count_if(out_.begin(), out_.end(), [](std::int32_t target) { return target >= 0; });
+  void training_rows(std::int64_t first_sample, TokenRows const& rows) override {
+    auto const context = static_cast<std::size_t>(rows.context);
+    for (std::size_t i = 0; i * context < rows.inputs.size(); ++i) {
+      std::int64_t const sample = first_sample + static_cast<std::int64_t>(i);
+      make_(sample / global_, sample % global_, rows.inputs.subspan(i * context, context),
+            rows.targets.subspan(i * context, context));
     }
-    return count;
   }
-
-  MicroBatch upload(Lane const&, std::int64_t m) override {
-    fill(m);
-    std::vector<std::int32_t> starts(in_.size() + 1), positions(in_.size());
-    std::int64_t const groups = group_tokens(in_, vocabulary_, starts, positions);
-    copy(tokens_, in_);
-    copy(targets_, out_);
-    copy(starts_, starts);
-    copy(positions_, positions);
-    auto const n = static_cast<std::int64_t>(in_.size());
-    return {
-        make_vec<std::int32_t const>(tokens_.data(), n),
-        make_vec<std::int32_t const>(targets_.data(), n),
-        {make_vec<std::int32_t const>(starts_.data(), groups + 1), make_vec<std::int32_t const>(positions_.data(), n)}};
-  }
+  void evaluation_rows(std::int64_t, TokenRows const&) override {}
+  std::int64_t evaluation_windows() const override { return 0; }
 
 private:
-  using Ids = Kokkos::View<std::int32_t*, DeviceMemory>;
-  static void copy(Ids const& to, std::vector<std::int32_t> const& from) {
-    Kokkos::View<std::int32_t const*, HostMemory, Unmanaged> const host(from.data(), from.size());
-    Kokkos::deep_copy(to, host);
-  }
-  void fill(std::int64_t m) {
-    in_.resize(static_cast<std::size_t>(shape_.micro * context_));
-    out_.resize(in_.size());
-    auto const t = static_cast<std::size_t>(context_);
-    for (std::int64_t i = 0; i < shape_.micro; ++i) {
-      std::int64_t const row = shape_.first_sample(batch_, m, rank_) - batch_ * shape_.global() + i;
-      auto const at = static_cast<std::size_t>(i) * t;
-      make_(batch_, row, std::span(in_).subspan(at, t), std::span(out_).subspan(at, t));
-    }
-  }
-
   RowMaker make_;
-  BatchShape shape_;
-  std::int64_t context_, vocabulary_;
-  int rank_;
-  std::int64_t batch_ = 0;
-  std::vector<std::int32_t> in_, out_;
-  Ids tokens_, targets_, starts_, positions_;
+  std::int64_t global_;
 };
 
 struct SmallRunOptions {
@@ -121,69 +82,80 @@ struct SmallRunResult {
   LinkTraffic link;                         // of this rank, in all updates
 };
 
-inline Sharding sharding(SmallRunOptions const& options) {
-  return {.zero = {options.stage}, .offload = options.offload, .gradients = options.gradients};
+template <class T>
+constexpr ComputeType compute_type_of() {
+  return std::is_same_v<T, float> ? ComputeType::fp32 : std::is_same_v<T, bf16> ? ComputeType::bf16 : ComputeType::fp16;
 }
 
-/// A model with its engine, and steps on tokens from memory.
+/// The setup of a training with those options, at a constant learning rate.
+template <class T>
+TrainingSetup setup_of(SmallRunOptions const& options, int ranks) {
+  TrainingSetup setup;
+  Config& config = setup.config;
+  config.run.updates = std::numeric_limits<std::int64_t>::max() / 2;
+  config.model = options.model;
+  config.optimizer = options.optimizer;
+  config.schedule.kind = ScheduleKind::constant;
+  config.precision = {.compute = compute_type_of<T>(), .gradients = options.gradients};
+  config.precision.loss_scale.initial = options.loss_scale;
+  config.zero.stage = options.stage;
+  config.offload = options.offload;
+  config.activations.recompute = options.recompute;
+  setup.batch = {options.micro, options.accumulate, ranks};
+  setup.tokens = std::make_shared<RowTokens>(options.rows ? options.rows : random_rows(options.model.vocabulary),
+                                             setup.batch.global());
+  return setup;
+}
+
+/// A training on tokens from memory, from its first parameters on.
 template <class T>
 class SmallRun {
 public:
-  SmallRun(SmallRunOptions const& options, Communicator& comm)
-      : options_(options), comm_(comm), shape_{options.micro, options.accumulate, comm.size()},
-        model_(options.model, options.micro, options.recompute, Purpose::train, ledger_),
-        engine_(Plan(sharding(options), comm.rank(), comm.size()), model_layout(options.model),
-                model_uses(options.model), comm, ledger_),
-        batches_(options.rows ? options.rows : random_rows(options.model.vocabulary), shape_, options.model,
-                 comm.rank()) {
-    engine_.initialise(Lane(), 1337);
+  SmallRun(SmallRunOptions const& options, Communicator& comm, std::function<double(std::int64_t)> rate = {})
+      : options_(options), comm_(comm),
+        training_(with_rate(setup_of<T>(options, comm.size()), std::move(rate)), comm, ledger_) {
+    training_.initialise();
   }
 
-  StepReport step(std::int64_t batch, double lr, std::int64_t t) {
-    batches_.load(batch);
-    std::int64_t valid = batches_.valid();
-    comm_.sum(std::span(&valid, 1));
-    return *train_step(
-        Lane(), model_, engine_, batches_,
-        {.valid = valid, .optimizer = options_.optimizer, .lr = lr, .t = t, .loss_scale = options_.loss_scale}, comm_);
-  }
+  BatchReport step() { return *training_.step(); }
 
   SmallRunResult run() {
     SmallRunResult result;
-    auto const parameters = comm_.traffic()[Traffic::parameters];
-    auto const gradients = comm_.traffic()[Traffic::gradients];
-    std::int64_t used = 0; // gradients that have led or will lead to an update
+    MovedSoFar const before = training_.moved();
     for (std::int64_t batch = 0; batch < options_.updates; ++batch) {
-      StepReport const report = step(batch, options_.optimizer.lr, used + 1);
-      used += report.update.skipped ? 0 : 1;
+      BatchReport const report = step();
       result.losses.push_back(report.loss);
       result.norms.push_back(report.update.norm);
       result.reports.push_back(report.update);
     }
-    engine_.drain(Lane());
-    auto const since = [](TrafficLedger::Row now, TrafficLedger::Row before) {
-      return TrafficLedger::Row{now.elements - before.elements, now.bytes - before.bytes};
+    training_.drain();
+    MovedSoFar const after = training_.moved();
+    auto const received = [&](Traffic purpose) {
+      auto const& [now, then] = std::tie(after.received[purpose], before.received[purpose]);
+      return TrafficLedger::Row{now.elements - then.elements, now.bytes - then.bytes};
     };
-    result.parameters = since(comm_.traffic()[Traffic::parameters], parameters);
-    result.gradients = since(comm_.traffic()[Traffic::gradients], gradients);
-    result.link = engine_.link();
-    result.hash = engine_.state_hash(Lane());
+    result.parameters = received(Traffic::parameters);
+    result.gradients = received(Traffic::gradients);
+    result.link = after.link;
+    result.hash = training_.state_hash();
     return result;
   }
 
-  void set_loss_scale(double scale) { options_.loss_scale = scale; }
-  Engine<T>& engine() { return engine_; }
-  Model<T>& model() { return model_; }
-  MemoryBatches& batches() { return batches_; }
+  TrainingOf<T>& training() { return training_; }
+  Engine<T>& engine() { return training_.engine(); }
+  Model<T>& model() { return training_.model(); }
+  BatchFeed& feed() { return training_.feed(); }
 
 private:
+  static TrainingSetup with_rate(TrainingSetup setup, std::function<double(std::int64_t)> rate) {
+    setup.rate = std::move(rate);
+    return setup;
+  }
+
   SmallRunOptions options_;
   Communicator& comm_;
   Ledger ledger_;
-  BatchShape shape_;
-  Model<T> model_;
-  Engine<T> engine_;
-  MemoryBatches batches_;
+  TrainingOf<T> training_;
 };
 
 template <class T>

@@ -3,10 +3,10 @@
 
 #include "comm/communicator.hpp"
 #include "core/rng.hpp"
+#include "data/batch_shape.hpp"
 #include "io/checkpoint.hpp"
 #include "support/small_run.hpp"
 #include "support/temporary_folder.hpp"
-#include "data/batch_shape.hpp"
 #include "train/trainer.hpp"
 
 #include <nlohmann/json.hpp>
@@ -118,7 +118,7 @@ inline RunEnd run_trainer(Config const& config, std::string const& folder, Commu
                        .batch = batch_shape(config.batch, comm.size()),
                        .folder = folder,
                        .resume = resume};
-  RunEnd const end = train(input, comm, ledger);
+  RunEnd const end = train(input, comm, ledger).end;
   comm.barrier(); // rank 0 has written its last line
   return end;
 }

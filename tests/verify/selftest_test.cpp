@@ -29,11 +29,7 @@ std::string report_of(Config const& config, Communicator& comm, bool passes, Led
 std::int64_t device_bytes(Config const& config, Communicator& comm) {
   Ledger ledger;
   auto const input = input_of(config, comm);
-  Model<float> const model(config.model, input.batch.micro, Recompute::none, Purpose::train, ledger);
-  Engine<float> const engine(Plan({config.zero, config.offload}, comm.rank(), comm.size()), model_layout(config.model),
-                             model_uses(config.model), comm, ledger);
-  BatchFeed const feed(input.corpus, 1, input.batch, config.model.context, comm.rank(), config.model.vocabulary,
-                       ledger);
+  auto const training = make_training({config, input.batch, nullptr}, comm, ledger);
   return ledger.bytes(Space::device);
 }
 

@@ -29,14 +29,15 @@ public:
   struct Gradient {
     std::vector<std::vector<float>> blocks; // summed over ranks
     double norm = 0;                        // without the loss scale
-    double scale = 1;                       // the loss scale
+    double scale = 1;                       // the blocks are this times the gradient of the mean loss
   };
 
   Oracle(SmallRunOptions const& options, Communicator& comm)
       : options_(options), comm_(comm), layout_(model_layout(options.model)),
         uses_(model_uses(options.model)), shape_{options.micro, 1, comm.size()},
         model_(options.model, options.micro, options.recompute, Purpose::train, ledger_),
-        batches_(random_rows(options.model.vocabulary), shape_, options.model, comm.rank()) {
+        feed_(setup_of<T>(options, comm.size()).tokens, shape_, options.model.context, options.model.vocabulary,
+              comm.rank(), ledger_) {
     // The first parameters are the engine's; their rule has its own tests.
     Engine<T> engine(Plan({}, comm.rank(), comm.size()), layout_, uses_, comm, ledger_);
     engine.initialise(Lane(), 1337);
@@ -56,23 +57,26 @@ public:
     upload();
   }
 
-  /// Of batch `batch`, with the parameters that the device has. `loss` is its mean.
+  /// Of batch `batch`, with the parameters that the device has. `loss` is its mean. In fp16 the scale acts on the mean
+  /// over the rows of a micro-batch, and the sum is divided by the targets when it is used.
   Gradient compute(std::int64_t batch, double scale, double& loss) {
-    batches_.load(batch);
-    std::int64_t valid = batches_.valid();
+    std::int64_t valid = feed_.load_training(batch);
     comm_.sum(std::span(&valid, 1));
     for (auto& sums : sums_) Kokkos::deep_copy(sums, 0.0f);
-    MicroBatch const micro = batches_.upload(Lane(), 0);
+    double const count = std::is_same_v<T, fp16> ? static_cast<double>(options_.micro * options_.model.context)
+                                                 : static_cast<double>(valid);
+    auto const of_row = static_cast<float>(scale / count);
+    MicroBatch const micro = feed_.upload(Lane(), 0);
     for (int u = 0; u < model_.units(); ++u)
       model_.forward(Lane(), u, views<T const>(device_, uses_[u].forward), micro);
     for (int u = model_.units() - 1; u >= 0; --u) {
       model_.backward(Lane(), u, views<T const>(device_, uses_[u].backward), views<float>(sums_, uses_[u].gradients),
-                      micro, static_cast<float>(scale / static_cast<double>(valid)));
+                      micro, of_row);
     }
     loss = model_.head().loss_of_backward(Lane());
     comm_.sum(std::span(&loss, 1));
     loss /= static_cast<double>(valid);
-    return reduce(scale);
+    return reduce(scale / count * static_cast<double>(valid));
   }
 
   /// One update with the number `t`.
@@ -151,7 +155,7 @@ private:
   std::vector<UnitUses> uses_;
   BatchShape shape_;
   Model<T> model_;
-  MemoryBatches batches_;
+  BatchFeed feed_;
   std::vector<std::vector<float>> master_, m_, v_; // by block
   std::vector<Kokkos::View<T*, DeviceMemory>> device_;
   std::vector<Sums> sums_;
@@ -186,8 +190,8 @@ void check_against_oracle(SmallRunOptions const& options, Communicator& comm, st
     double loss = 0;
     double const scale = std::is_same_v<T, fp16> ? std::ldexp(1.0, static_cast<int>(6 + i)) : 1.0;
     auto gradient = oracle.compute(i - 1, scale, loss);
-    run.set_loss_scale(scale);
-    StepReport const step = run.step(i - 1, options.optimizer.lr, t);
+    if (std::is_same_v<T, fp16>) run.training().set_loss_scale(scale);
+    BatchReport const step = run.step();
     INFO("batch " << i << ", start " << start << ", stage " << options.stage);
     CHECK(step.loss == loss);
     CHECK(step.update.skipped == overflows(i));
@@ -259,8 +263,7 @@ TEST_CASE("a pending update and one that is not delayed are both applied in one 
   // The gradient of update 2 is pending when a run that delays from 100 on takes over.
   SmallRun<float> delaying(some_updates(2, 1, 2), *comm);
   SmallRun<float> other(some_updates(2, 1, 100), *comm);
-  auto const& config = some_updates(2, 1, 2).optimizer;
-  for (std::int64_t batch = 0; batch < 2; ++batch) delaying.step(batch, config.lr, batch + 1);
+  for (std::int64_t batch = 0; batch < 2; ++batch) delaying.step();
   REQUIRE(delaying.engine().pending().has_value());
   other.engine().expect_pending(*delaying.engine().pending());
   auto const from = delaying.engine().state();
@@ -271,8 +274,9 @@ TEST_CASE("a pending update and one that is not delayed are both applied in one 
     if (bytes > 0) std::memcpy(to[i].data, from[i].data, bytes);
   }
   other.engine().publish_master(Lane());
-  CHECK(other.step(2, config.lr, 3).update.applied == 2);
-  CHECK(other.step(3, config.lr, 4).update.applied == 1);
+  other.training().set_counters({.batches_seen = 2, .updates_applied = 1});
+  CHECK(other.step().update.applied == 2);
+  CHECK(other.step().update.applied == 1);
   CHECK_FALSE(other.engine().pending().has_value());
 }
 

@@ -32,21 +32,17 @@ TEST_CASE("predicted traffic is what this rank receives, to the byte") {
   auto const check = [&](auto compute, SmallRunOptions options) {
     using T = decltype(compute);
     options.updates = 1;
-    ModelLayout const layout = model_layout(options.model);
-    Plan const plan(sharding(options), comm->rank(), comm->size());
-    UpdateShape update{.accumulate = options.accumulate, .parameter_bytes = sizeof(T)};
-    update.gradient_bytes = options.gradients == GradientType::compute ? sizeof(T) : sizeof(float);
-    for (auto const& piece : plan.pieces(layout)) {
-      update.host_elements += piece.space == Space::host ? piece.interval.size() : 0;
-    }
-    UpdateTraffic const predicted = plan_traffic(plan, layout, model_uses(options.model), update);
-    auto const measured = small_run<T>(options, *comm);
+    SmallRun<T> run(options, *comm);
+    UpdateTraffic const predicted = run.training().planned_traffic();
+    auto const measured = run.run();
     CAPTURE(comm->rank(), options.stage, options.accumulate, options.model.tied, options.model.layers, sizeof(T));
     CHECK(predicted.parameters.bytes == measured.parameters.bytes);
     CHECK(predicted.gradients.bytes == measured.gradients.bytes);
     CHECK(predicted.to_host_bytes == measured.link.down_bytes);
     CHECK(predicted.to_device_bytes == measured.link.up_bytes);
-    CHECK((predicted.to_host_bytes > 0) == (update.host_elements > 0));
+    bool on_host = false;
+    for (auto const& part : run.engine().state()) on_host |= part.space != Space::device && !part.interval.empty();
+    CHECK((predicted.to_host_bytes > 0) == on_host);
   };
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     for (std::int64_t const accumulate : {1, 4}) {

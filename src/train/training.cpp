@@ -1,0 +1,167 @@
+#include "train/training.hpp"
+
+#include "comm/agree.hpp"
+#include "config/compute_type.hpp"
+#include "optim/schedule.hpp"
+#include "train/training_of.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace kozero {
+
+template <class T>
+TrainingOf<T>::TrainingOf(TrainingSetup const& setup, Communicator& comm, Ledger& ledger)
+    : setup_(setup), comm_(comm), plan_(sharding_of(setup.config), comm.rank(), comm.size()),
+      model_(setup.config.model, setup.batch.micro, setup.config.activations.recompute, Purpose::train, ledger),
+      engine_(plan_, model_.layout(), model_.uses(), comm, ledger),
+      feed_(setup.tokens, setup.batch, setup.config.model.context, setup.config.model.vocabulary, comm.rank(), ledger) {
+  if (setup.config.precision.compute == ComputeType::fp16) loss_scale_.emplace(setup.config.precision.loss_scale);
+}
+
+template <class T>
+void TrainingOf<T>::initialise() {
+  engine_.initialise(lane_, setup_.config.run.seed);
+}
+
+template <class T>
+std::string TrainingOf<T>::restore(std::filesystem::path const& checkpoint) {
+  CheckpointInfo const info = on_all_ranks(comm_, [&] {
+    CheckpointReader const reader(checkpoint, {comm_.rank(), comm_.size()});
+    if (auto const scale = reader.info().pending_gradient_scale) {
+      std::int64_t const t = reader.info().counters.updates_applied + 1;
+      engine_.expect_pending({AdamWScalars(setup_.config.optimizer, rate_of(t), t, *scale), *scale});
+    }
+    for (auto const& entry : state()) reader.read(entry);
+    if (loss_scale_ && reader.info().loss_scale) loss_scale_->restore(*reader.info().loss_scale);
+    return reader.info();
+  });
+  engine_.publish_master(lane_);
+  std::string const hash = state_hash();
+  if (hash != info.state_hash) {
+    throw SharedError(fmt::format("checkpoint '{}' reads as state {} but says {} (its files do not belong together, or "
+                                  "were changed); resume from another one",
+                                  checkpoint.string(), hash, info.state_hash));
+  }
+  counters_ = info.counters;
+  return hash;
+}
+
+template <class T>
+std::int64_t TrainingOf<T>::next_update() const {
+  return counters_.updates_applied + (has_pending() ? 1 : 0) + 1;
+}
+
+template <class T>
+double TrainingOf<T>::rate_of(std::int64_t update) const {
+  if (setup_.rate) return setup_.rate(update);
+  Config const& config = setup_.config;
+  return learning_rate(config.optimizer, config.schedule, config.run.updates, update - 1);
+}
+
+template <class T>
+std::optional<double> TrainingOf<T>::loss_scale() const {
+  return loss_scale_ ? std::optional(loss_scale_->value()) : std::nullopt;
+}
+
+/// Whether any rank has been asked to stop. In the same message `valid` becomes its sum over ranks.
+template <class T>
+bool TrainingOf<T>::stop_agreed(StopAsked const& asked, std::int64_t& valid) const {
+  std::array<std::int64_t, 2> sums = {valid, asked && asked() ? 1 : 0};
+  comm_.sum(std::span<std::int64_t>(sums));
+  valid = sums[0];
+  return sums[1] > 0;
+}
+
+template <class T>
+std::optional<BatchReport> TrainingOf<T>::step(StopAsked const& asked) {
+  std::int64_t valid = feed_.load_training(counters_.batches_seen);
+  if (stop_agreed(asked, valid)) return std::nullopt;
+  std::int64_t const t = next_update();
+  StepInput const input{
+      .valid = valid, .optimizer = setup_.config.optimizer, .lr = rate_of(t), .t = t, .loss_scale = loss_scale()};
+  StopAgreed const between = [&] {
+    std::int64_t none = 0;
+    return stop_agreed(asked, none);
+  };
+  auto const step = train_step(lane_, model_, engine_, feed_, input, comm_, between);
+  if (!step) return std::nullopt;
+  return account_for(*step, input);
+}
+
+template <class T>
+BatchReport TrainingOf<T>::account_for(StepReport const& step, StepInput const& input) {
+  ++counters_.batches_seen;
+  counters_.updates_applied += step.update.applied;
+  counters_.updates_skipped += step.update.skipped ? 1 : 0;
+  BatchReport report{step.loss, step.update, input.lr};
+  if (loss_scale_) {
+    auto const verdict = step.update.skipped ? loss_scale_->overflow() : loss_scale_->clean();
+    report.scaling = {.used = *input.loss_scale, .next = loss_scale_->value(), .verdict = verdict};
+  }
+  return report;
+}
+
+template <class T>
+std::int64_t TrainingOf<T>::drain() {
+  if (counters_.updates_applied >= setup_.config.run.updates) return 0;
+  std::int64_t const applied = engine_.drain(lane_);
+  counters_.updates_applied += applied;
+  return applied;
+}
+
+template <class T>
+std::optional<double> TrainingOf<T>::evaluate(StopAsked const& asked) {
+  double loss = 0;
+  std::int64_t valid = 0;
+  std::int64_t const batches = feed_.evaluation_batches(setup_.config.evaluate.batches);
+  for (std::int64_t b = 0; b < batches; ++b) {
+    std::int64_t targets = feed_.load_evaluation(b);
+    if (stop_agreed(asked, targets)) return std::nullopt;
+    valid += targets;
+    loss += evaluate_batch(lane_, model_, engine_, feed_, comm_);
+  }
+  return loss / static_cast<double>(std::max<std::int64_t>(valid, 1));
+}
+
+template <class T>
+double TrainingOf<T>::loss_of(std::int64_t batch) {
+  std::int64_t valid = feed_.load_training(batch);
+  comm_.sum(std::span(&valid, 1));
+  return evaluate_batch(lane_, model_, engine_, feed_, comm_) / static_cast<double>(std::max<std::int64_t>(valid, 1));
+}
+
+template <class T>
+CheckpointInfo TrainingOf<T>::checkpoint_info() const {
+  CheckpointInfo info{.counters = counters_,
+                      .ranks = comm_.size(),
+                      .global_batch = setup_.batch.global(),
+                      .loss_scale = loss_scale_ ? std::optional(loss_scale_->state()) : std::nullopt};
+  if (auto const& pending = engine_.pending()) info.pending_gradient_scale = pending->gradient_scale;
+  return info;
+}
+
+template <class T>
+UpdateTraffic TrainingOf<T>::planned_traffic() const {
+  std::int64_t on_host = 0;
+  for (auto const& piece : plan_.pieces(model_.layout())) {
+    on_host += piece.space == Space::host ? piece.interval.size() : 0;
+  }
+  UpdateShape const update{.accumulate = setup_.batch.accumulate,
+                           .parameter_bytes = size_of(dtype_of<T>),
+                           .gradient_bytes = size_of(plan_.gradients_as_computed() ? dtype_of<T> : DType::f32),
+                           .host_elements = on_host};
+  return plan_traffic(plan_, model_.layout(), model_.uses(), update);
+}
+
+template class TrainingOf<float>;
+template class TrainingOf<bf16>;
+template class TrainingOf<fp16>;
+
+std::unique_ptr<Training> make_training(TrainingSetup const& setup, Communicator& comm, Ledger& ledger) {
+  return with_compute_type(setup.config.precision.compute, [&]<class T>(T) -> std::unique_ptr<Training> {
+    return std::make_unique<TrainingOf<T>>(setup, comm, ledger);
+  });
+}
+
+} // namespace kozero

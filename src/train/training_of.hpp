@@ -1,0 +1,56 @@
+#pragma once
+#include "optim/loss_scale.hpp"
+#include "train/training.hpp"
+
+namespace kozero {
+
+/// A Training with compute type T: float, bf16 or fp16.
+template <class T>
+class TrainingOf final : public Training {
+public:
+  TrainingOf(TrainingSetup const& setup, Communicator& comm, Ledger& ledger);
+
+  void initialise() override;
+  std::string restore(std::filesystem::path const& checkpoint) override;
+  bool done() const override { return next_update() > setup_.config.run.updates; }
+  std::optional<BatchReport> step(StopAsked const& asked = {}) override;
+  std::int64_t drain() override;
+  std::optional<double> evaluate(StopAsked const& asked = {}) override;
+  double loss_of(std::int64_t batch) override;
+  Counters const& counters() const override { return counters_; }
+  bool has_pending() const override { return engine_.pending().has_value(); }
+  std::vector<StateEntry> state() const override { return engine_.state(); }
+  std::string state_hash() const override { return engine_.state_hash(lane_); }
+  CheckpointInfo checkpoint_info() const override;
+  MovedSoFar moved() const override { return {comm_.traffic(), engine_.link()}; }
+  UpdateTraffic planned_traffic() const override;
+
+  /// The number, from 1, of the update that the next batch's gradient is for. A pending update comes before it.
+  std::int64_t next_update() const;
+  /// What the next batch's gradients are scaled by, in fp16.
+  std::optional<double> loss_scale() const;
+
+  // For tests, which look inside and set up what a run only comes to.
+  Model<T>& model() { return model_; }
+  Engine<T>& engine() { return engine_; }
+  BatchFeed& feed() { return feed_; }
+  void set_counters(Counters const& counters) { counters_ = counters; }
+  void set_loss_scale(double scale) { loss_scale_->restore({.scale = scale}); }
+
+private:
+  double rate_of(std::int64_t update) const;
+  bool stop_agreed(StopAsked const& asked, std::int64_t& valid) const;
+  BatchReport account_for(StepReport const& step, StepInput const& input);
+
+  TrainingSetup setup_;
+  Communicator& comm_;
+  LazyLane lane_{default_lane};
+  Plan plan_;
+  Model<T> model_;
+  Engine<T> engine_;
+  BatchFeed feed_;
+  std::optional<LossScale> loss_scale_; // fp16 alone
+  Counters counters_;
+};
+
+} // namespace kozero
