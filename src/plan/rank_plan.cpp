@@ -24,16 +24,15 @@ UpdateShape update_shape(Plan const& plan, ModelLayout const& layout, BatchShape
 template <class T>
 RankPlan plan_rank_in(Config const& config, BatchShape const& batch, int rank) {
   Plan const plan(sharding_of(config), rank, static_cast<int>(batch.ranks));
-  std::vector<UnitUses> const uses = model_uses(config.model);
 
   // What Trainer and its communicator are made of.
   Ledger ledger(Ledger::Buffers::counted);
   PlannedComm comm(ledger, plan.rank(), plan.ranks());
   Model<T> const model(config.model, batch.micro, config.activations.recompute, Purpose::train, ledger);
-  Engine<T> const engine(plan, model.layout(), uses, comm, ledger);
+  Engine<T> const engine(plan, model.layout(), model.uses(), comm, ledger);
   BatchBuffers const buffers(batch, config.model.context, ledger);
 
-  return {ledger.peak_rows(), plan_traffic(plan, model.layout(), uses, update_shape<T>(plan, model.layout(), batch))};
+  return {ledger.peak_rows(), plan_traffic(plan, model.layout(), model.uses(), update_shape<T>(plan, model.layout(), batch))};
 }
 
 } // namespace

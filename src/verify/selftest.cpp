@@ -24,8 +24,8 @@ public:
   SelftestRun(Config const& config, SelftestInput const& input, Communicator& comm, Ledger& ledger)
       : config_(config), comm_(comm),
         model_(config.model, input.batch.micro, config.activations.recompute, Purpose::train, ledger),
-        engine_(Plan(sharding_of(config), comm.rank(), comm.size()), model_layout(config.model),
-                model_uses(config.model), comm, ledger),
+        engine_(Plan(sharding_of(config), comm.rank(), comm.size()), model_.layout(), model_.uses(), comm,
+                ledger),
         feed_(input.corpus, config.run.seed, input.batch, config.model.context, comm.rank(), config.model.vocabulary,
               ledger) {
     if (config.precision.compute == ComputeType::fp16) loss_scale_.emplace(config.precision.loss_scale);

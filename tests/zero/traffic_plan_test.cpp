@@ -13,7 +13,7 @@ namespace {
 
 /// A model without numbers: `layers` blocks of 1000 elements between an embedding of 100 and a head of 10.
 ModelLayout blocks(int layers) {
-  auto const block = [](char const* name, std::int64_t size) { return BlockLayout(name, {{"t", {size}}}, 0); };
+  auto const block = [](char const* name, std::int64_t size) { return BlockLayout(name, {{"t", {size}}}); };
   ModelLayout layout = {block("embedding", 100)};
   for (int i = 0; i < layers; ++i) layout.push_back(block("h", 1000));
   layout.push_back(block("head", 10));
