@@ -137,8 +137,9 @@ families of models, whose tables also read, check and print decks; a test compar
     page += fmt::format("\n## {}\n\n{}\n\n", section.name, section.help) + std::string(table_head);
     bool const is_model = section.name == "model";
     for (auto const& key : keys) {
+      if (key.section() != section.name) continue;
       std::string const name = key.path.substr(section.name.size() + 1);
-      if (key.section() == section.name && !(is_model && own.contains(name))) page += table_row(name, key);
+      if (!is_model || !own.contains(name)) page += table_row(name, key);
     }
     if (!is_model) continue;
     for (auto const& family : model_families()) page += family_reference(*family);

@@ -27,8 +27,8 @@ void linear_backward(Lane const& lane, Mat<T> dx, Mat<float> dw, Vec<float> dbia
   KOZERO_ASSERT(rows(dbias) == 0 || rows(dbias) == cols(dy));
   ConstMat<T> const& left = out_in ? dy : x;
   ConstMat<T> const& right = out_in ? x : dy;
-  gemm<T, T>(lane, rows(dx), cols(dx), cols(dy), dx.data(), row_stride(dx), plain(dy), out_in ? plain(w) : transposed(w),
-             nullptr, Into::overwrite);
+  gemm<T, T>(lane, rows(dx), cols(dx), cols(dy), dx.data(), row_stride(dx), plain(dy),
+             out_in ? plain(w) : transposed(w), nullptr, Into::overwrite);
   gemm<T, float>(lane, rows(dw), cols(dw), rows(dy), dw.data(), row_stride(dw), transposed(left), plain(right), nullptr,
                  Into::accumulate);
   add_column_sums(

@@ -12,8 +12,8 @@ namespace kozero {
 class FamilyKeys {
 public:
   template <class Struct>
-    requires(!std::is_same_v<Struct, FamilyKeys>)
-  explicit FamilyKeys(Struct keys) : held_(std::make_unique<Held<Struct>>(std::move(keys))) {}
+  requires(!std::is_same_v<Struct, FamilyKeys>) explicit FamilyKeys(Struct keys)
+      : held_(std::make_unique<Held<Struct>>(std::move(keys))) {}
   FamilyKeys(FamilyKeys const& other) : held_(other.held_->clone()) {}
   FamilyKeys& operator=(FamilyKeys const& other) {
     held_ = other.held_->clone();

@@ -32,8 +32,8 @@ ModelFamily const& model_family(std::string_view name) {
     if (family->name() == name) return *family;
     known.push_back(family->name());
   }
-  throw InputError(fmt::format("model.family: '{}' is no family of models; write one of {}", name,
-                               fmt::join(known, ", ")));
+  throw InputError(
+      fmt::format("model.family: '{}' is no family of models; write one of {}", name, fmt::join(known, ", ")));
 }
 
 ModelConfig::ModelConfig() : ModelConfig(default_family()) {}

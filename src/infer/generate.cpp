@@ -43,7 +43,7 @@ template <class T>
 class Writer {
 public:
   Writer(CheckpointReader const& checkpoint, Config const& config, Ledger& ledger)
-      : context_(config.model.context), vocabulary_(config.model.vocabulary), 
+      : context_(config.model.context), vocabulary_(config.model.vocabulary),
         model_(config.model, 1, Recompute::none, Purpose::infer, ledger),
         tokens_(ledger, Category::workspace, "tokens", context_),
         logits_(ledger, Category::logits, "logits", padded_vocabulary(vocabulary_)) {

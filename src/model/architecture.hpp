@@ -71,8 +71,8 @@ private:
                                      Ledger&) const = 0;
 };
 
-/// Base of a family's architecture: its `template <class T> UnitList<T> build(layout, options, ledger) const` builds the
-/// units of every compute type.
+/// Base of a family's architecture: its `template <class T> UnitList<T> build(layout, options, ledger) const` builds
+/// the units of every compute type.
 template <class Derived>
 class ArchitectureOf : public Architecture {
 private:

@@ -6,8 +6,8 @@
 
 namespace kozero {
 
-/// A model of the deck's family: ordered units and their activations. It sees parameters and gradients as flat blocks and
-/// knows nothing of who shards them. T is the compute type, float, bf16 or fp16.
+/// A model of the deck's family: ordered units and their activations. It sees parameters and gradients as flat blocks
+/// and knows nothing of who shards them. T is the compute type, float, bf16 or fp16.
 ///
 ///     Model<bf16> model(config, 8, Recompute::none, Purpose::train, ledger);
 ///     for (int u = 0; u < model.units(); ++u) model.forward(lane, u, params, batch);

@@ -79,7 +79,8 @@ BatchTimes estimate_batch_times(Config const& config, BatchShape const& batch) {
   DType const gradients = config.precision.gradients == GradientType::fp32 ? DType::f32 : compute;
   double const adam_s = 1e-9 * measure_host_adam_ns_per_parameter(
                                    std::max<std::int64_t>(static_cast<std::int64_t>(on_host), 1), compute, gradients);
-  double const rate = with_float_type(compute, [&]<class T>(T) { return product_rate<T>(architecture->product_width()); });
+  double const rate =
+      with_float_type(compute, [&]<class T>(T) { return product_rate<T>(architecture->product_width()); });
   double const flops = static_cast<double>(tokens) * architecture->training_flops(config.activations.recompute);
   return {.device_s = flops / rate,
           .host_s = on_host * adam_s,

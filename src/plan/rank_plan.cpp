@@ -2,8 +2,8 @@
 
 #include "comm/planned_comm.hpp"
 #include "config/compute_type.hpp"
-#include "model/model.hpp"
 #include "data/batch_buffers.hpp"
+#include "model/model.hpp"
 #include "zero/engine.hpp"
 #include "zero/traffic_plan.hpp"
 
@@ -32,7 +32,8 @@ RankPlan plan_rank_in(Config const& config, BatchShape const& batch, int rank) {
   Engine<T> const engine(plan, model.layout(), model.uses(), comm, ledger);
   BatchBuffers const buffers(batch, config.model.context, ledger);
 
-  return {ledger.peak_rows(), plan_traffic(plan, model.layout(), model.uses(), update_shape<T>(plan, model.layout(), batch))};
+  return {ledger.peak_rows(),
+          plan_traffic(plan, model.layout(), model.uses(), update_shape<T>(plan, model.layout(), batch))};
 }
 
 } // namespace

@@ -3,11 +3,11 @@
 #include "config/schema.hpp"
 #include "core/kokkos.hpp"
 #include "core/log.hpp"
+#include "core/version.hpp"
 #include "io/library_versions.hpp"
 #include "kernels/gemm.hpp"
 #include "model/families.hpp"
 #include "plan/delayed_gain.hpp"
-#include "core/version.hpp"
 
 namespace kozero {
 

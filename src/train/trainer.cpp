@@ -4,9 +4,9 @@
 #include "config/compute_type.hpp"
 #include "core/format.hpp"
 #include "core/log.hpp"
+#include "core/version.hpp"
 #include "io/run_folder.hpp"
 #include "optim/schedule.hpp"
-#include "core/version.hpp"
 
 #include <algorithm>
 #include <array>
@@ -27,8 +27,7 @@ template <class T>
 Trainer<T>::Trainer(RunInput const& input, Communicator& comm, Ledger& ledger)
     : stop_(input.config.run.time_limit_s), input_(input), config_(input_.config), comm_(comm), ledger_(ledger),
       model_(config_.model, input_.batch.micro, config_.activations.recompute, Purpose::train, ledger),
-      engine_(Plan(sharding_of(config_), comm.rank(), comm.size()), model_.layout(), model_.uses(), comm,
-              ledger),
+      engine_(Plan(sharding_of(config_), comm.rank(), comm.size()), model_.layout(), model_.uses(), comm, ledger),
       feed_(input_.corpus, config_.run.seed, input_.batch, config_.model.context, comm.rank(), config_.model.vocabulary,
             ledger),
       progress_(comm.rank() == 0) {

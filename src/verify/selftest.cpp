@@ -2,12 +2,12 @@
 
 #include "comm/agree.hpp"
 #include "config/compute_type.hpp"
+#include "data/batch_feed.hpp"
 #include "optim/loss_scale.hpp"
 #include "optim/schedule.hpp"
-#include "data/batch_feed.hpp"
 #include "train/progress.hpp"
-#include "verify/selftest_report.hpp"
 #include "train/step.hpp"
+#include "verify/selftest_report.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -24,8 +24,7 @@ public:
   SelftestRun(Config const& config, SelftestInput const& input, Communicator& comm, Ledger& ledger)
       : config_(config), comm_(comm),
         model_(config.model, input.batch.micro, config.activations.recompute, Purpose::train, ledger),
-        engine_(Plan(sharding_of(config), comm.rank(), comm.size()), model_.layout(), model_.uses(), comm,
-                ledger),
+        engine_(Plan(sharding_of(config), comm.rank(), comm.size()), model_.layout(), model_.uses(), comm, ledger),
         feed_(input.corpus, config.run.seed, input.batch, config.model.context, comm.rank(), config.model.vocabulary,
               ledger) {
     if (config.precision.compute == ComputeType::fp16) loss_scale_.emplace(config.precision.loss_scale);

@@ -4,10 +4,11 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "core/rng.hpp"
-#include "kernels/token_groups.hpp"
-#include "model/model.hpp"
 #include "data/batch_shape.hpp"
 #include "data/micro_batches.hpp"
+#include "kernels/token_groups.hpp"
+#include "model/model.hpp"
+#include "support/gpt2_model.hpp"
 #include "train/step.hpp"
 #include "zero/engine.hpp"
 
@@ -19,8 +20,12 @@
 namespace kozero::test {
 
 /// Shapes of inputs/tests/odd.yaml and tiny.yaml.
-inline ModelConfig odd_model() { return {.layers = 1, .heads = 3, .width = 21, .context = 33, .vocabulary = 257}; }
-inline ModelConfig tiny_model() { return {.layers = 1, .heads = 1, .width = 3, .context = 3, .vocabulary = 5}; }
+inline ModelConfig odd_model() {
+  return gpt2_model({.layers = 1, .heads = 3, .width = 21, .context = 33, .vocabulary = 257});
+}
+inline ModelConfig tiny_model() {
+  return gpt2_model({.layers = 1, .heads = 1, .width = 3, .context = 3, .vocabulary = 5});
+}
 
 /// Fills the T inputs and targets of row `row` of batch `batch`.
 using RowMaker =
@@ -132,8 +137,7 @@ public:
   SmallRun(SmallRunOptions const& options, Communicator& comm)
       : options_(options), comm_(comm), shape_{options.micro, options.accumulate, comm.size()},
         model_(options.model, options.micro, options.recompute, Purpose::train, ledger_),
-        engine_(Plan(sharding(options), comm.rank(), comm.size()), model_layout(options.model),
-                model_uses(options.model), comm, ledger_),
+        engine_(Plan(sharding(options), comm.rank(), comm.size()), model_.layout(), model_.uses(), comm, ledger_),
         batches_(options.rows ? options.rows : random_rows(options.model.vocabulary), shape_, options.model,
                  comm.rank()) {
     engine_.initialise(Lane(), 1337);

@@ -30,8 +30,8 @@ std::int64_t device_bytes(Config const& config, Communicator& comm) {
   Ledger ledger;
   auto const input = input_of(config, comm);
   Model<float> const model(config.model, input.batch.micro, Recompute::none, Purpose::train, ledger);
-  Engine<float> const engine(Plan({config.zero, config.offload}, comm.rank(), comm.size()), model_layout(config.model),
-                             model_uses(config.model), comm, ledger);
+  Engine<float> const engine(Plan({config.zero, config.offload}, comm.rank(), comm.size()), model.layout(),
+                             model.uses(), comm, ledger);
   BatchFeed const feed(input.corpus, 1, input.batch, config.model.context, comm.rank(), config.model.vocabulary,
                        ledger);
   return ledger.bytes(Space::device);
@@ -67,7 +67,7 @@ TEST_CASE("a gradient that goes wrong once in one run makes the self-test fail, 
   auto const comm = make_world_communicator(ledger);
   SharedFolder const folder(*comm);
   Config const config = small_config(folder.write("text", text_of(4000)));
-  std::int64_t const blocks = config.model.layers + 2;
+  std::int64_t const blocks = gpt2_of(config.model).layers + 2;
   for (int const row : {2, 17}) {
     std::int64_t const strike = ((row - 1) * updates + 1) * blocks; // the first of its second batch
     FaultyComm faulty(*comm, [&](std::int64_t reduction, Span gradients) {

@@ -5,6 +5,7 @@
 #include "support/small_run.hpp"
 
 #include "comm/world.hpp"
+#include "model/families.hpp"
 
 using namespace kozero;
 using namespace kozero::test;
@@ -22,7 +23,9 @@ ModelLayout blocks(int layers) {
 
 Sharding at_stage(std::int64_t stage) { return {.zero = {stage}}; }
 
-std::vector<UnitUses> uses_of(std::int64_t layers, bool tied) { return model_uses({.layers = layers, .tied = tied}); }
+std::vector<UnitUses> uses_of(std::int64_t layers, bool tied) {
+  return architecture_of(gpt2_model({.layers = layers, .tied = tied}))->uses();
+}
 
 } // namespace
 
@@ -32,16 +35,17 @@ TEST_CASE("predicted traffic is what this rank receives, to the byte") {
   auto const check = [&](auto compute, SmallRunOptions options) {
     using T = decltype(compute);
     options.updates = 1;
-    ModelLayout const layout = model_layout(options.model);
+    ModelLayout const layout = architecture_of(options.model)->layout();
     Plan const plan(sharding(options), comm->rank(), comm->size());
     UpdateShape update{.accumulate = options.accumulate, .parameter_bytes = sizeof(T)};
     update.gradient_bytes = options.gradients == GradientType::compute ? sizeof(T) : sizeof(float);
     for (auto const& piece : plan.pieces(layout)) {
       update.host_elements += piece.space == Space::host ? piece.interval.size() : 0;
     }
-    UpdateTraffic const predicted = plan_traffic(plan, layout, model_uses(options.model), update);
+    UpdateTraffic const predicted = plan_traffic(plan, layout, architecture_of(options.model)->uses(), update);
     auto const measured = small_run<T>(options, *comm);
-    CAPTURE(comm->rank(), options.stage, options.accumulate, options.model.tied, options.model.layers, sizeof(T));
+    CAPTURE(comm->rank(), options.stage, options.accumulate, gpt2_of(options.model).tied, gpt2_of(options.model).layers,
+            sizeof(T));
     CHECK(predicted.parameters.bytes == measured.parameters.bytes);
     CHECK(predicted.gradients.bytes == measured.gradients.bytes);
     CHECK(predicted.to_host_bytes == measured.link.down_bytes);
@@ -53,8 +57,8 @@ TEST_CASE("predicted traffic is what this rank receives, to the byte") {
       for (bool const tied : {true, false}) {
         for (std::int64_t const layers : {1, 4}) {
           ModelConfig model = tiny_model(); // some ranks have nothing of a block
-          model.layers = layers;
-          model.tied = tied;
+          gpt2_of(model).layers = layers;
+          gpt2_of(model).tied = tied;
           check(bf16(), {.model = model, .stage = stage, .accumulate = accumulate});
         }
       }

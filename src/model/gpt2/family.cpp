@@ -11,8 +11,7 @@ namespace kozero {
 namespace {
 
 NamedSize published(char const* name, std::int64_t layers, std::int64_t heads, std::int64_t width) {
-  return {name,
-          {{"layers", layers}, {"heads", heads}, {"width", width}, {"context", 1024}, {"vocabulary", 50257}}};
+  return {name, {{"layers", layers}, {"heads", heads}, {"width", width}, {"context", 1024}, {"vocabulary", 50257}}};
 }
 
 class Gpt2Family final : public Family {

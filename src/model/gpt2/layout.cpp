@@ -58,9 +58,8 @@ std::vector<TensorSpec> layer_tensors(ModelConfig const& config, std::int64_t la
 ModelLayout gpt2_layout(ModelConfig const& config) {
   Gpt2Config const& own = gpt2_config(config);
   ModelLayout blocks;
-  blocks.emplace_back("embedding",
-                      std::vector<TensorSpec>{{"wte.weight", {config.vocabulary, own.width}, normal(0)},
-                                              {"wpe.weight", {config.context, own.width}, normal(1)}});
+  blocks.emplace_back("embedding", std::vector<TensorSpec>{{"wte.weight", {config.vocabulary, own.width}, normal(0)},
+                                                           {"wpe.weight", {config.context, own.width}, normal(1)}});
   for (std::int64_t layer = 0; layer < own.layers; ++layer) {
     blocks.emplace_back("h." + std::to_string(layer), layer_tensors(config, layer));
   }
@@ -88,8 +87,7 @@ std::vector<UnitUses> gpt2_uses(ModelConfig const& config) {
   return uses;
 }
 
-std::optional<FormerTensor> gpt2_former_tensor(ModelConfig const& config, std::string const& name,
-                                               int format_version) {
+std::optional<FormerTensor> gpt2_former_tensor(ModelConfig const& config, std::string const& name, int format_version) {
   if (format_version != 1) return std::nullopt;
   std::int64_t const c = gpt2_config(config).width;
   std::size_t const in_layer = name.find('.', name.find('.') + 1) + 1; // after "h.3."

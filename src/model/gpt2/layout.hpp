@@ -9,11 +9,11 @@
 
 namespace kozero {
 
-/// The tensors of GPT-2 (Radford et al., 2019), in units: embedding, L layers, head. Linear weights are [out, in], those
-/// of the two projections back into the residual stream [in, out], so that a part of a tensor's first dimension is what
-/// one of several ranks would compute with. Queries, keys and values stand one after the other in the block: one
-/// product makes them. Initialised as GPT-2 is: normal with deviation 0.02, the two projections with 0.02 / √(2L), norms
-/// one, biases zero.
+/// The tensors of GPT-2 (Radford et al., 2019), in units: embedding, L layers, head. Linear weights are [out, in],
+/// those of the two projections back into the residual stream [in, out], so that a part of a tensor's first dimension
+/// is what one of several ranks would compute with. Queries, keys and values stand one after the other in the block:
+/// one product makes them. Initialised as GPT-2 is: normal with deviation 0.02, the two projections with 0.02 / √(2L),
+/// norms one, biases zero.
 ModelLayout gpt2_layout(ModelConfig const& config);
 
 /// Which blocks the units read: a tied head reads the embedding's too.

@@ -49,8 +49,7 @@ void Gpt2Embedding<T>::backward(Lane const& lane, Params<T>, Grads grads, MicroB
 // --- layer
 
 template <class T>
-Gpt2LayerFrame<T>::Gpt2LayerFrame(Gpt2Sizes const& shape, Category category, std::string const& label,
-                                  Ledger& ledger) {
+Gpt2LayerFrame<T>::Gpt2LayerFrame(Gpt2Sizes const& shape, Category category, std::string const& label, Ledger& ledger) {
   std::int64_t const n = shape.rows();
   std::int64_t const c = shape.width;
   auto const values = [&](char const* name, std::int64_t width) {
