@@ -7,6 +7,7 @@
 #include "core/log.hpp"
 #include "core/runtime.hpp"
 #include "core/version.hpp"
+#include "model/families.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -165,6 +166,7 @@ int run_without_runtime(CommandLine const& command_line) {
 }
 
 int run_program(int argc, char** argv) {
+  register_model_families();
   CommandLine command_line;
   try {
     command_line.app.parse(argc, argv);

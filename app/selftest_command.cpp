@@ -4,7 +4,7 @@
 #include "comm/world.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "model/model.hpp"
+#include "model/families.hpp"
 #include "verify/selftest.hpp"
 
 namespace kozero {
@@ -16,7 +16,7 @@ int run_selftest(SelftestArguments const& arguments) {
   for (auto const& warning : job.deck.warnings) log::warn("warning: {}", warning);
   log::info("selftest: {} parameters, {} updates a combination, batches of {} windows ({} a micro-batch x {} "
             "accumulated x {} ranks)",
-            parameter_count(model_layout(job.deck.config.model)), arguments.updates, job.batch.global(),
+            parameter_count(architecture_of(job.deck.config.model)->layout()), arguments.updates, job.batch.global(),
             job.batch.micro, job.batch.accumulate, job.batch.ranks);
   SelftestReport const report = selftest({job.deck.config, job.corpus, job.batch, arguments.updates}, *comm, ledger);
   if (comm->rank() == 0) fmt::print("{}", report.text);

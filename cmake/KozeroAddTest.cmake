@@ -5,7 +5,7 @@ find_package(Catch2 REQUIRED)
 
 add_library(kozero_test_main STATIC "${PROJECT_SOURCE_DIR}/tests/support/main.cpp")
 target_include_directories(kozero_test_main PUBLIC "${PROJECT_SOURCE_DIR}/tests")
-target_link_libraries(kozero_test_main PUBLIC kozero::core Catch2::Catch2 PRIVATE kozero_flags)
+target_link_libraries(kozero_test_main PUBLIC kozero::core Catch2::Catch2 PRIVATE kozero::model kozero_flags)
 if(Catch2_VERSION VERSION_GREATER_EQUAL 3)
   target_compile_definitions(kozero_test_main PUBLIC KOZERO_CATCH2=3)
 else()

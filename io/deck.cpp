@@ -1,6 +1,6 @@
 #include "io/deck.hpp"
 
-#include "config/named_sizes.hpp"
+#include "config/model_family.hpp"
 #include "config/schema.hpp"
 #include "core/error.hpp"
 #include "io/suggest.hpp"
@@ -52,13 +52,14 @@ bool is_key_path(std::string const& path) {
 /// Reads the deck, then the overrides, into one configuration, and collects all that is wrong with them.
 class DeckReader {
 public:
-  explicit DeckReader(std::string name) : name_(std::move(name)), keys_(keys_of(config_)) {
-    for (auto const& key : keys_) origins_[key.path] = {};
-  }
+  explicit DeckReader(std::string name) : name_(std::move(name)) {}
   DeckReader(DeckReader const&) = delete;
   DeckReader& operator=(DeckReader const&) = delete;
 
   Deck read(std::string_view text, std::vector<std::string> const& overrides) {
+    config_.model = ModelConfig(family_of(text, overrides));
+    keys_ = keys_of(config_);
+    for (auto const& key : keys_) origins_[key.path] = {};
     read_document(text);
     for (auto const& override_text : overrides) read_override(override_text);
     complete_named_size();
@@ -73,6 +74,34 @@ private:
     int line, column; // 0 where the fault has no place in the deck
     std::string message;
   };
+
+  // ---- the family, which says what keys there are
+
+  /// The last that is known of those that the deck and the overrides name. Faults are left to the second reading.
+  static std::string family_of(std::string_view text, std::vector<std::string> const& overrides) {
+    std::string found = ModelConfig().family;
+    auto const look = [&](YamlTree const& tree, std::vector<std::string> const& path) {
+      YamlNode const* node = tree.broken ? nullptr : &tree.root;
+      for (auto const& name : path) node = node ? entry_of(*node, name) : nullptr;
+      auto const names_it = [&](auto const& family) { return node && family->name() == node->text; };
+      if (std::ranges::any_of(model_families(), names_it)) found = node->text;
+    };
+    look(read_yaml(text), {"model", "family"});
+    for (auto const& override_text : overrides) {
+      std::size_t const equals = override_text.find('=');
+      std::string const path = override_text.substr(0, equals);
+      if (equals == std::string::npos) continue;
+      std::string_view const value = std::string_view(override_text).substr(equals + 1);
+      if (path == "model") look(read_yaml(value), {"family"});
+      if (path == "model.family") look(read_yaml(value), {});
+    }
+    return found;
+  }
+
+  static YamlNode const* entry_of(YamlNode const& map, std::string const& name) {
+    auto const entry = std::ranges::find(map.entries, name, [](auto const& e) { return e.key.text; });
+    return entry == map.entries.end() ? nullptr : &entry->value;
+  }
 
   // ---- the two sources
 
@@ -245,8 +274,9 @@ private:
 
   static std::string joined(std::vector<std::string> const& names) { return fmt::format("{}", fmt::join(names, ", ")); }
 
-  static std::string default_of(std::string const& path) {
+  std::string default_of(std::string const& path) const {
     Config config;
+    config.model = ModelConfig(config_.model.family);
     auto const keys = keys_of(config);
     return text_of(*std::ranges::find(keys, path, &Key::path));
   }
@@ -255,19 +285,16 @@ private:
 
   /// model.size gives its shape to the keys that neither the deck nor the command line sets.
   void complete_named_size() {
-    auto const size = std::ranges::find(named_sizes, config_.model.size, &NamedSize::name);
-    if (size == named_sizes.end()) return;
-    auto const set = [this](char const* path, std::int64_t& field, std::int64_t value) {
-      Origin& origin = origins_.at(path);
-      if (origin.kind != Origin::Kind::preset) return;
-      field = value;
-      origin.kind = Origin::Kind::named_size;
-    };
-    set("model.layers", config_.model.layers, size->layers);
-    set("model.heads", config_.model.heads, size->heads);
-    set("model.width", config_.model.width, size->width);
-    set("model.context", config_.model.context, size->context);
-    set("model.vocabulary", config_.model.vocabulary, size->vocabulary);
+    for (NamedSize const& size : model_family(config_.model.family).sizes()) {
+      if (size.name != config_.model.size) continue;
+      for (auto const& [name, value] : size.values) {
+        auto const& key = *std::ranges::find(keys_, "model." + name, &Key::path);
+        Origin& origin = origins_.at(key.path);
+        if (origin.kind != Origin::Kind::preset) continue;
+        *std::get<std::int64_t*>(key.slot) = value;
+        origin.kind = Origin::Kind::named_size;
+      }
+    }
   }
 
   void check_values() {

@@ -1,10 +1,11 @@
 // The deck written back: as YAML with origins, and as the reference page.
-#include "config/named_sizes.hpp"
+#include "config/model_family.hpp"
 #include "config/schema.hpp"
 #include "core/error.hpp"
 #include "io/deck.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace kozero {
 
@@ -76,11 +77,44 @@ std::string print_deck(Config const& config, std::map<std::string, Origin> const
   return yaml;
 }
 
+namespace {
+
+constexpr std::string_view table_head = "| key | meaning | values | default | on resume |\n|---|---|---|---|---|\n";
+
+std::string table_row(std::string_view name, Key const& key) {
+  std::string const preset = text_of(key);
+  return fmt::format("| `{}` | {} | {} | {} | {} |\n", name, key.help, legal_values(key),
+                     preset.empty() ? "" : "`" + preset + "`", name_of(key.severity));
+}
+
+/// The keys and the published shapes of one family.
+std::string family_reference(ModelFamily const& family) {
+  std::string page = fmt::format("\n### family: {}\n\n", family.name()) + std::string(table_head);
+  FamilyKeys own = family.defaults();
+  for (auto const& key : family.keys(own)) page += table_row(key.path, key);
+  auto const sizes = family.sizes();
+  if (sizes.empty()) return page;
+  std::string names, lines;
+  for (auto const& [name, value] : sizes.front().values) {
+    names += fmt::format(" {} |", name);
+    lines += "---|";
+  }
+  page += fmt::format("\n| size |{}\n|---|{}\n", names, lines);
+  for (auto const& size : sizes) {
+    page += fmt::format("| `{}` |", size.name);
+    for (auto const& [name, value] : size.values) page += fmt::format(" {} |", value);
+    page += '\n';
+  }
+  return page;
+}
+
+} // namespace
+
 std::string deck_reference() {
   std::string page = R"(# The input deck
 
-A deck is a YAML file of sections, each a map of keys. This page is made from `src/config/schema.cpp`, the table that
-also reads, checks and prints decks; a test compares them.
+A deck is a YAML file of sections, each a map of keys. This page is made from `src/config/schema.cpp` and the
+families of models, whose tables also read, check and print decks; a test compares them.
 
 - A key that is left out has its default. `kozero check DECK` prints the deck with every value and where it comes from.
 - The command line overrides the deck: `kozero train DECK optimizer.lr=1e-4 'optimizer.betas=[0.9, 0.99]'`. The value is
@@ -97,21 +131,18 @@ also reads, checks and prints decks; a test compares them.
 )";
   Config config;
   auto const keys = keys_of(config);
+  std::set<std::string> own; // of the family
+  for (auto const& key : model_family(config.model.family).keys(config.model.own)) own.insert(key.path);
   for (auto const& section : sections()) {
-    page += fmt::format("\n## {}\n\n{}\n\n| key | meaning | values | default | on resume |\n|---|---|---|---|---|\n",
-                        section.name, section.help);
+    page += fmt::format("\n## {}\n\n{}\n\n", section.name, section.help) + std::string(table_head);
+    bool const is_model = section.name == "model";
     for (auto const& key : keys) {
       if (key.section() != section.name) continue;
-      std::string const preset = text_of(key);
-      page += fmt::format("| `{}` | {} | {} | {} | {} |\n", key.path.substr(section.name.size() + 1), key.help,
-                          legal_values(key), preset.empty() ? "" : "`" + preset + "`", name_of(key.severity));
+      std::string const name = key.path.substr(section.name.size() + 1);
+      if (!is_model || !own.contains(name)) page += table_row(name, key);
     }
-    if (section.name != "model") continue;
-    page += "\n| size | layers | heads | width | context | vocabulary |\n|---|---|---|---|---|---|\n";
-    for (auto const& size : named_sizes) {
-      page += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", size.name, size.layers, size.heads, size.width,
-                          size.context, size.vocabulary);
-    }
+    if (!is_model) continue;
+    for (auto const& family : model_families()) page += family_reference(*family);
   }
   return page;
 }

@@ -40,8 +40,8 @@ struct LlmcKind {
   char const* name;
 };
 constexpr std::array<LlmcKind, 2> llmc_kinds = {{
-    {20240520, 1, 2, "GPT-2, uint16"},
-    {20240801, 7, 4, "Llama 3, uint32"},
+    {20240520, 1, 2, "uint16"},
+    {20240801, 7, 4, "uint32"},
 }};
 
 std::optional<LlmcKind> llmc_kind(std::uint32_t magic) {

@@ -14,7 +14,7 @@ namespace kozero {
 ///   uint16   token ids and nothing else, as nanoGPT's prepare.py writes them
 ///   uint32   the same, 4 bytes an id
 ///   llmc     llm.c's data files: 256 int32 (magic, version, number of tokens, zeros), then the ids:
-///            uint16 for magic 20240520 version 1 (GPT-2), uint32 for magic 20240801 version 7 (Llama 3)
+///            uint16 for magic 20240520 version 1, uint32 for magic 20240801 version 7
 ///   automatic   llmc if the file starts with one of llm.c's magic numbers, else uint16 if its name ends in ".bin",
 ///               else text; `description` says which and why
 ///

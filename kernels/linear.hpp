@@ -1,5 +1,5 @@
 #pragma once
-// y = x · Wᵀ + b, with W [O,I] stored as in torch.nn.Linear.
+// y = x · W + b, with W stored either way.
 
 #include "core/half.hpp"
 #include "core/lane.hpp"
@@ -7,13 +7,18 @@
 
 namespace kozero {
 
-/// y [N,O] = x [N,I] · w [O,I]ᵀ + bias [O]. An empty `bias` adds nothing.
-template <class T>
-void linear_forward(Lane const& lane, Mat<T> y, ConstMat<T> x, ConstMat<T> w, ConstVec<T> bias);
+/// How a weight lies in memory: [O,I] as in torch.nn.Linear, or [I,O].
+enum class WeightOrder { out_in, in_out };
 
-/// dx [N,I] = dy [N,O] · w [O,I], dw [O,I] += dyᵀ · x [N,I], dbias [O] += Σ_rows dy in a fixed order.
+/// y [N,O] = x [N,I] · W + bias [O]; `w` is [O,I] or [I,O]. An empty `bias` adds nothing.
+template <class T>
+void linear_forward(Lane const& lane, Mat<T> y, ConstMat<T> x, ConstMat<T> w, ConstVec<T> bias,
+                    WeightOrder order = WeightOrder::out_in);
+
+/// dx [N,I] = dy [N,O] · Wᵀ, dw += the gradient of W in the order of `w`, dyᵀ · x or xᵀ · dy, dbias [O] += Σ_rows dy in
+/// a fixed order.
 template <class T>
 void linear_backward(Lane const& lane, Mat<T> dx, Mat<float> dw, Vec<float> dbias, ConstMat<T> dy, ConstMat<T> x,
-                     ConstMat<T> w);
+                     ConstMat<T> w, WeightOrder order = WeightOrder::out_in);
 
 } // namespace kozero

@@ -1,5 +1,6 @@
 #include "config/check.hpp"
 
+#include "config/model_family.hpp"
 #include "config/schema.hpp"
 #include "core/error.hpp"
 
@@ -54,28 +55,26 @@ private:
   }
 
   void model() {
-    auto const& model = config_.model;
-    Names const shape = {"model.width", "model.heads"};
-    if (sound(shape) && model.width % model.heads != 0) {
-      fault(shape, "{} is not a multiple of model.heads = {} (each head takes an equal part of the width); change one",
-            model.width, model.heads);
+    ModelConfig const& model = config_.model;
+    ModelFamily const& family = model_family(model.family);
+    for (Finding& finding : family.faults(model, [this](Names const& keys) { return sound(keys); })) {
+      findings_.faults.push_back(std::move(finding));
     }
-    // What grows with the batch: activations of all layers, logits, and the attention of a layer.
-    Names const sizes = {"batch.micro", "model.context",    "model.layers",
-                         "model.width", "model.vocabulary", "model.heads"};
+    // What grows with the batch: activations, logits, and the teams of threads of one launch.
+    MicroBatchLoad const load = family.load(model);
+    Names sizes = {"batch.micro", "model.context", "model.vocabulary"};
+    sizes.insert(sizes.end(), load.keys.begin(), load.keys.end());
     if (!sound(sizes)) return;
     auto const real = [](std::int64_t value) { return static_cast<double>(value); };
-    double const per_token = std::max(
-        {real(model.vocabulary), 34 * real(model.width) * real(model.layers), real(model.heads) * real(model.context)});
-    if (real(config_.batch.micro) * real(model.context) * per_token > 0x1p62) {
+    double const tokens = real(config_.batch.micro) * real(model.context);
+    if (tokens * std::max(real(model.vocabulary), load.elements) > 0x1p62) {
       fault(sizes,
             "a micro-batch of {} windows of {} tokens is too large (its arrays pass 2^62 elements); make it smaller",
             config_.batch.micro, model.context);
-    } else if (real(config_.batch.micro) * real(model.context) * real(model.heads) >= 0x1p31) {
-      // positions of tokens and numbers of thread teams are 32-bit
+    } else if (tokens * real(load.teams) >= 0x1p31) { // positions of tokens and numbers of thread teams are 32-bit
       fault(sizes,
             "{} windows × {} tokens × {} heads are too many for one micro-batch (2^31 is the limit); make it smaller",
-            config_.batch.micro, model.context, model.heads);
+            config_.batch.micro, model.context, load.teams);
     }
   }
 

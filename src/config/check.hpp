@@ -3,6 +3,7 @@
 // at.
 
 #include "config/config.hpp"
+#include "config/finding.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -11,12 +12,6 @@
 #include <vector>
 
 namespace kozero {
-
-/// "what is wrong (why); what to do", about keys of the deck.
-struct Finding {
-  std::vector<std::string> keys; // the first is the one to name, if all are equally to blame
-  std::string text;              // to be read after the key
-};
 
 struct Findings {
   std::vector<Finding> faults;   // the run must not start

@@ -1,5 +1,7 @@
 #include "config/compare.hpp"
 
+#include <algorithm>
+
 namespace kozero {
 
 namespace {
@@ -17,13 +19,15 @@ std::vector<Difference> compare_decks(Config const& checkpoint, Config const& ru
   auto const old_keys = keys_of(old_config);
   auto const new_keys = keys_of(new_config);
   std::vector<Difference> differences;
-  for (std::size_t i = 0; i < old_keys.size(); ++i) {
-    std::string before = text_of(old_keys[i]);
-    std::string now = text_of(new_keys[i]);
+  for (auto const& old_key : old_keys) {
+    auto const new_key = std::ranges::find(new_keys, old_key.path, &Key::path);
+    if (new_key == new_keys.end()) continue; // of another family, which is a difference by itself
+    std::string before = text_of(old_key);
+    std::string now = text_of(*new_key);
     if (before == now) continue;
-    bool const harmless = old_keys[i].section() == "offload" && same_delay(checkpoint.offload, run.offload);
+    bool const harmless = old_key.section() == "offload" && same_delay(checkpoint.offload, run.offload);
     differences.push_back(
-        {old_keys[i].path, std::move(before), std::move(now), harmless ? Severity::harmless : old_keys[i].severity});
+        {old_key.path, std::move(before), std::move(now), harmless ? Severity::harmless : old_key.severity});
   }
   return differences;
 }

@@ -3,10 +3,13 @@
 // in config/schema, checking one field against another is config/check, reading YAML is io/deck. A section of the deck
 // is one struct; the names are the deck's. A new field needs its line in config/schema.cpp, and nothing else.
 
+#include "config/family_keys.hpp"
+
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace kozero {
 
@@ -19,17 +22,15 @@ struct RunConfig {
   friend bool operator==(RunConfig const&, RunConfig const&) = default;
 };
 
-enum class Family { gpt2 };
-
+/// The shape of a model: what every family has, and a struct of the family's own keys (config/model_family.hpp).
 struct ModelConfig {
-  Family family = Family::gpt2;
-  std::string size;              // gpt2-124m | gpt2-355m | gpt2-774m | gpt2-1.5b, or empty: the keys below
-  std::int64_t layers = 4;       // L
-  std::int64_t heads = 4;        // H
-  std::int64_t width = 128;      // C
+  ModelConfig(); // the first family that was registered, with its defaults
+  explicit ModelConfig(std::string_view family);
+  std::string family;            // for good: another one has other keys
+  std::string size;              // a named size of the family, or empty: the keys below
   std::int64_t context = 128;    // T
   std::int64_t vocabulary = 256; // V
-  bool tied = true;              // the head uses the token embedding
+  FamilyKeys own;
   friend bool operator==(ModelConfig const&, ModelConfig const&) = default;
 };
 

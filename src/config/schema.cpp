@@ -1,6 +1,10 @@
 #include "config/schema.hpp"
 
-#include "config/named_sizes.hpp"
+#include "config/model_family.hpp"
+#include "core/error.hpp"
+
+#include <algorithm>
+#include <iterator>
 
 namespace kozero {
 
@@ -17,7 +21,6 @@ constexpr Limits below_1{.low = 0, .high = 1, .without_high = true};
 // Sizes are so limited that counts of parameters fit 64 bits; those of activations are looked at in config/check.
 constexpr Limits size32{.low = 1, .high = most_int32};
 constexpr Limits size20{.low = 1, .high = 1 << 20};
-constexpr Limits size16{.low = 1, .high = 1 << 16};
 constexpr Limits steps{.low = 0, .high = 1e12};
 
 /// Words in the order of the enumerators.
@@ -32,13 +35,36 @@ Choice choice(Enum& field, std::vector<std::string> words) {
   return {std::move(words), get, set};
 }
 
+/// A configuration is made for its family (config/config.hpp): the word of another one changes nothing.
+Choice family_choice(ModelConfig const& model) {
+  std::vector<std::string> words;
+  for (auto const& family : model_families()) words.push_back(family->name());
+  return {std::move(words), [&model] { return model.family; }, [](std::string const&) {}};
+}
+
 /// The empty string is the word none.
-Choice size_choice(std::string& field) {
+Choice size_choice(ModelConfig& model) {
   std::vector<std::string> words = {"none"};
-  for (auto const& size : named_sizes) words.emplace_back(size.name);
-  auto const get = [&field] { return field.empty() ? "none" : field; };
-  auto const set = [&field](std::string const& word) { field = word == "none" ? "" : word; };
+  for (auto const& size : model_family(model.family).sizes()) words.push_back(size.name);
+  auto const get = [&model] { return model.size.empty() ? "none" : model.size; };
+  auto const set = [&model](std::string const& word) { model.size = word == "none" ? "" : word; };
   return {std::move(words), get, set};
+}
+
+/// The section `model`: what every family has, then the family's own.
+std::vector<Key> model_keys(ModelConfig& model) {
+  using enum Severity;
+  std::vector<Key> keys = {
+      {"model.family", family_choice(model), anything, forbidden, "architecture; the tables below have its own keys"},
+      {"model.size", size_choice(model), anything, harmless, "a published shape of the family; it sets other keys"},
+      {"model.context", &model.context, size32, forbidden, "tokens of a window (T), and positions of the model"},
+      {"model.vocabulary", &model.vocabulary, size32, forbidden,
+       "token ids (V): 256 for bytes, else those of the file's tokenizer"}};
+  for (Key& key : model_family(model.family).keys(model.own)) {
+    key.path = "model." + key.path;
+    keys.push_back(std::move(key));
+  }
+  return keys;
 }
 
 } // namespace
@@ -62,7 +88,7 @@ std::vector<Section> sections() {
 
 std::vector<Key> keys_of(Config& c) {
   using enum Severity;
-  return {
+  std::vector<Key> keys = {
       {"run.name", &c.run.name, anything, harmless, "what logs and metrics call the run"},
       {"run.dir", &c.run.dir, anything, harmless, "folder that everything the run writes goes to"},
       {"run.seed", &c.run.seed, at_least_0, forbidden, "of the first parameters and of the order of the data"},
@@ -70,17 +96,9 @@ std::vector<Key> keys_of(Config& c) {
        "optimizer steps of the whole run, skipped ones not counted; the schedule ends there"},
       {"run.time_limit", &c.run.time_limit_s, positive, harmless,
        "after so long, save and leave with exit status 75, to be resumed", Measure::seconds},
-
-      {"model.family", choice(c.model.family, {"gpt2"}), anything, forbidden, "architecture"},
-      {"model.size", size_choice(c.model.size), anything, harmless,
-       "a published shape; it sets layers, heads, width, context and vocabulary"},
-      {"model.layers", &c.model.layers, size16, forbidden, "transformer layers (L)"},
-      {"model.heads", &c.model.heads, size20, forbidden, "attention heads (H); they divide the width"},
-      {"model.width", &c.model.width, size20, forbidden, "of the residual stream (C)"},
-      {"model.context", &c.model.context, size32, forbidden, "tokens of a window (T), and positions of the model"},
-      {"model.vocabulary", &c.model.vocabulary, size32, forbidden, "token ids (V): 256 for bytes, 50257 for GPT-2's"},
-      {"model.tied", &c.model.tied, anything, forbidden, "the head uses the token embedding's weights"},
-
+  };
+  std::ranges::move(model_keys(c.model), std::back_inserter(keys));
+  std::vector<Key> rest = {
       {"data.train", &c.data.train, anything, changes_numerics, "the training file; it has no default"},
       {"data.validation", &c.data.validation, anything, changes_numerics,
        "a file, or the fraction of the training file's end that is held out (0: none); a file whose name is a number "
@@ -150,6 +168,15 @@ std::vector<Key> keys_of(Config& c) {
       {"evaluate.every", &c.evaluate.every, at_least_0, harmless, "updates between two; 0: at the end alone"},
       {"evaluate.batches", &c.evaluate.batches, size32, harmless, "batches of the size of an update's"},
   };
+  std::ranges::move(rest, std::back_inserter(keys));
+  return keys;
+}
+
+std::string text_of(Config config, std::string const& path) {
+  for (auto const& key : keys_of(config)) {
+    if (key.path == path) return text_of(key);
+  }
+  throw Error(fmt::format("'{}' is no key of a deck (a fault of kozero); please report it", path));
 }
 
 } // namespace kozero

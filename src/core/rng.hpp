@@ -15,7 +15,7 @@ struct RngKey {
   std::uint64_t seed = 0;
   RngPurpose purpose = RngPurpose::initialise;
   std::uint32_t step = 0;   // epoch, or position in a text
-  std::uint32_t tensor = 0; // number of the tensor in the model
+  std::uint32_t tensor = 0; // TensorInit::stream
 };
 
 using Philox4 = std::array<std::uint32_t, 4>;

@@ -28,6 +28,8 @@ public:
   std::int64_t evaluation_batches(std::int64_t wanted) const;
 
   BatchShape const& shape() const { return shape_; }
+  /// micro · T
+  std::int64_t rows_a_micro_batch() const { return shape_.micro * context_; }
   /// Micro-batch m of the batch that was loaded last, on the device; the one before it is overwritten.
   MicroBatch upload(Lane const& lane, std::int64_t m);
   /// The number of micro-batch m's first window among those of the batch, over all ranks.

@@ -43,11 +43,11 @@ template <class T>
 class Writer {
 public:
   Writer(CheckpointReader const& checkpoint, Config const& config, Ledger& ledger)
-      : context_(config.model.context), vocabulary_(config.model.vocabulary), layout_(model_layout(config.model)),
-        uses_(model_uses(config.model)), model_(config.model, 1, Recompute::none, Purpose::infer, ledger),
+      : context_(config.model.context), vocabulary_(config.model.vocabulary),
+        model_(config.model, 1, Recompute::none, Purpose::infer, ledger),
         tokens_(ledger, Category::workspace, "tokens", context_),
         logits_(ledger, Category::logits, "logits", padded_vocabulary(vocabulary_)) {
-    for (auto const& block : layout_) load(checkpoint, block, ledger);
+    for (auto const& block : model_.layout()) load(checkpoint, block, ledger);
   }
 
   /// logits [V] after the last of `text`, of which the model sees the last `context` tokens.
@@ -87,15 +87,13 @@ private:
 
   std::vector<Vec<T const>> params(int unit) const {
     std::vector<Vec<T const>> blocks;
-    for (int const b : uses_[unit].forward) blocks.push_back(blocks_[b].view());
+    for (int const b : model_.uses()[unit].forward) blocks.push_back(blocks_[b].view());
     return blocks;
   }
 
   std::int64_t context_;
   std::int64_t vocabulary_;
   Lane lane_;
-  ModelLayout layout_;
-  std::vector<UnitUses> uses_;
   Model<T> model_;
   DeviceBuffer<std::int32_t> tokens_; // [T], zeros past the text
   DeviceBuffer<float> logits_;        // [1,Vp]

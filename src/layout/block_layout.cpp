@@ -9,10 +9,17 @@ std::int64_t TensorSpec::size() const {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-BlockLayout::BlockLayout(std::string name, std::vector<TensorSpec> specs, int first_number) : name_(std::move(name)) {
+std::int64_t TensorSpec::random_number(std::int64_t element) const {
+  if (init.order == TensorInit::Order::as_stored) return init.first + element;
+  std::int64_t const rows = shape.at(0);
+  std::int64_t const columns = shape.at(1);
+  return init.first + element % columns * rows + element / columns;
+}
+
+BlockLayout::BlockLayout(std::string name, std::vector<TensorSpec> specs) : name_(std::move(name)) {
   std::vector<PlacedTensor> tensors;
   tensors.reserve(specs.size());
-  for (auto& spec : specs) tensors.push_back({std::move(spec), first_number++, 0});
+  for (auto& spec : specs) tensors.push_back({std::move(spec), 0});
   auto const place = [&](bool decays) {
     for (auto& tensor : tensors) {
       if (tensor.spec.decays() != decays) continue;

@@ -1,4 +1,5 @@
 #pragma once
+#include "core/error.hpp"
 #include "core/lane.hpp"
 #include "core/views.hpp"
 #include "kernels/embedding.hpp"
@@ -32,6 +33,18 @@ public:
   virtual void backward(Lane const& lane, Params<T> params, Grads grads, MicroBatch const& batch, float scale) = 0;
 };
 
+/// The last unit of a model, which makes logits and losses.
+template <class T>
+class Head : public Unit<T> {
+public:
+  /// Σ losses of the micro-batch whose forward pass has run. Waits for the lane.
+  virtual double loss(Lane const& lane, Params<T> params, MicroBatch const& batch) = 0;
+  /// Σ losses of the micro-batch whose backward pass has run. Waits for the lane.
+  virtual double loss_of_backward(Lane const& lane) const = 0;
+  /// logits [R,Vp] of rows first … first+R of the micro-batch whose forward pass has run.
+  virtual void logits(Lane const& lane, Params<T> params, Mat<float> logits, std::int64_t first) = 0;
+};
+
 /// Finds a unit's tensors in its block, by their order in the layout.
 class BlockView {
 public:
@@ -46,8 +59,27 @@ public:
     auto const& placed = (*tensors_)[tensor];
     return make_vec(block.data() + placed.offset, placed.spec.shape[0]);
   }
+  /// Tensors first … last, which stand one after the other in the block, as one.
+  template <class E>
+  Mat<E> stacked_matrix(Vec<E> const& block, int first, int last) const {
+    return make_mat(block.data() + (*tensors_)[first].offset, stacked_rows(first, last),
+                    (*tensors_)[first].spec.shape[1]);
+  }
+  template <class E>
+  Vec<E> stacked_vector(Vec<E> const& block, int first, int last) const {
+    return make_vec(block.data() + (*tensors_)[first].offset, stacked_rows(first, last));
+  }
 
 private:
+  std::int64_t stacked_rows(int first, int last) const {
+    std::int64_t rows = 0;
+    for (int tensor = first; tensor <= last; ++tensor) {
+      KOZERO_ASSERT(tensor == first || (*tensors_)[tensor].offset == (*tensors_)[tensor - 1].interval().end);
+      rows += (*tensors_)[tensor].spec.shape[0];
+    }
+    return rows;
+  }
+
   std::vector<PlacedTensor> const* tensors_;
 };
 

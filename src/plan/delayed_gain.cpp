@@ -3,7 +3,7 @@
 #include "config/compute_type.hpp"
 #include "core/ledger.hpp"
 #include "kernels/gemm.hpp"
-#include "model/model.hpp"
+#include "model/families.hpp"
 #include "optim/adam_bench.hpp"
 #include "zero/link.hpp"
 
@@ -31,9 +31,9 @@ double seconds_of(Work const& work) {
 
 /// Floating-point operations a second of a product of the model's shape.
 template <class T>
-double product_rate(ModelConfig const& model) {
+double product_rate(std::int64_t width) {
   std::int64_t const m = 512;
-  std::int64_t const n = std::clamp<std::int64_t>(model.width, 64, 4096);
+  std::int64_t const n = std::clamp<std::int64_t>(width, 64, 4096);
   Ledger ledger;
   DeviceBuffer<T> const a(ledger, Category::workspace, "probe", m * n), b(ledger, Category::workspace, "probe", n * n),
       c(ledger, Category::workspace, "probe", m * n);
@@ -70,25 +70,19 @@ DelayedGain predict_delayed_gain(BatchTimes const& times, HostWork work) {
   return gain;
 }
 
-double training_flops(ModelConfig const& model, ActivationsConfig const& activations, std::int64_t tokens) {
-  auto const real = [](std::int64_t value) { return static_cast<double>(value); };
-  double const layers = real(model.layers) * (12 * real(model.width) * real(model.width) +
-                                              real(model.width) * real(model.context)); // weights, pairs of tokens
-  double const head = real(model.vocabulary) * real(model.width);
-  double const passes = activations.recompute == Recompute::unit ? 8 : 6;
-  return real(tokens) * (passes * layers + 6 * head);
-}
-
 BatchTimes estimate_batch_times(Config const& config, BatchShape const& batch) {
-  std::int64_t const psi = parameter_count(model_layout(config.model));
+  auto const architecture = architecture_of(config.model);
+  std::int64_t const psi = parameter_count(architecture->layout());
   double const on_host = static_cast<double>(psi) / static_cast<double>(batch.ranks) * config.offload.ratio;
   std::int64_t const tokens = batch.micro * batch.accumulate * config.model.context;
   DType const compute = dtype_of_compute(config.precision.compute);
   DType const gradients = config.precision.gradients == GradientType::fp32 ? DType::f32 : compute;
   double const adam_s = 1e-9 * measure_host_adam_ns_per_parameter(
                                    std::max<std::int64_t>(static_cast<std::int64_t>(on_host), 1), compute, gradients);
-  double const rate = with_float_type(compute, [&]<class T>(T) { return product_rate<T>(config.model); });
-  return {.device_s = training_flops(config.model, config.activations, tokens) / rate,
+  double const rate =
+      with_float_type(compute, [&]<class T>(T) { return product_rate<T>(architecture->product_width()); });
+  double const flops = static_cast<double>(tokens) * architecture->training_flops(config.activations.recompute);
+  return {.device_s = flops / rate,
           .host_s = on_host * adam_s,
           .up_s = on_host * static_cast<double>(size_of(compute)) / link_rate()};
 }

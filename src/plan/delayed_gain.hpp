@@ -28,10 +28,6 @@ enum class HostWork { overlaps, takes_turns };
 /// overlaps.
 DelayedGain predict_delayed_gain(BatchTimes const& times, HostWork work);
 
-/// Floating-point operations of a batch's forward and backward passes on one rank: 2 for each weight and token forward,
-/// 4 backward, and attention over the half of the pairs that is not masked (PaLM, 2022, appendix B).
-double training_flops(ModelConfig const& model, ActivationsConfig const& activations, std::int64_t tokens);
-
 /// From short measurements of a matrix product, of AdamW on the host and of the link. Takes about a tenth of a second.
 BatchTimes estimate_batch_times(Config const& config, BatchShape const& batch);
 

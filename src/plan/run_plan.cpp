@@ -4,7 +4,7 @@
 #include "config/schema.hpp"
 #include "core/error.hpp"
 #include "core/version.hpp"
-#include "model/model.hpp"
+#include "model/families.hpp"
 #include "plan/rank_plan.hpp"
 #include "plan/start_table.hpp"
 
@@ -43,14 +43,15 @@ PlanRecord plan_run(Config const& config, BatchShape const& batch) {
   constexpr double paper_parameters = 7.5e9;
   constexpr double paper_ranks = 64;
   constexpr std::int64_t state_bytes = 12; // of a parameter: master, m and v in fp32
-  std::int64_t const psi = parameter_count(model_layout(config.model));
+  auto const architecture = architecture_of(config.model);
+  std::int64_t const psi = parameter_count(architecture->layout());
   if (static_cast<double>(psi) * 32 * static_cast<double>(batch.accumulate) > 0x1p62) {
-    throw InputError(fmt::format("model.layers, model.width: {} parameters are too many to plan with (what an update "
+    throw InputError(fmt::format("model: {} parameters are too many to plan with (what an update "
                                  "moves may pass 2^62 bytes); make the model or batch.accumulate smaller",
                                  psi));
   }
   PlanRecord record{.version = version(),
-                    .model = describe(config.model),
+                    .model = architecture->describe(),
                     .parameters = psi,
                     .ranks = batch.ranks,
                     .micro = batch.micro,

@@ -7,17 +7,10 @@
 #include "core/version.hpp"
 #include "io/library_versions.hpp"
 #include "kernels/gemm.hpp"
-#include "model/model.hpp"
+#include "model/families.hpp"
 #include "plan/delayed_gain.hpp"
 
 namespace kozero {
-
-std::string describe(ModelConfig const& model) {
-  std::int64_t const psi = parameter_count(model_layout(model));
-  return fmt::format("GPT-2 {}L {}H {}C, context {}, vocabulary {}, {} head: {} parameters ({})", model.layers,
-                     model.heads, model.width, model.context, model.vocabulary, model.tied ? "tied" : "own", psi,
-                     format_count(static_cast<double>(psi)));
-}
 
 namespace {
 
@@ -61,7 +54,7 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
   row("threads", fmt::format("{} a rank; binding {}", to_text(survey.threads_per_rank), survey.binding));
   row("backend", fmt::format("Kokkos {} {}, {}", kokkos_version(), DeviceExec::name(), gemm_backend()));
   row("libraries", library_versions());
-  row("model", describe(config.model));
+  row("model", architecture_of(config.model)->describe());
   row("training", describe(corpus.train));
   row("validation", describe(corpus.validation));
   row("batch", fmt::format("{} windows ({} a micro-batch x {} accumulated x {} ranks), {} tokens", batch.global(),

@@ -9,9 +9,6 @@
 
 namespace kozero {
 
-/// "GPT-2 4L 4H 128C, context 128, vocabulary 256, tied head: 842496 parameters (842.5k)"
-std::string describe(ModelConfig const& model);
-
 /// What `train` prints before it starts: the machine, the libraries, the model, the data and the batch.
 struct StartTable {
   std::vector<std::pair<std::string, std::string>> rows;

@@ -36,7 +36,7 @@ double run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Mic
 template <class T>
 std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed,
                                      StepInput const& input, Communicator& comm, StopAgreed const& stop_agreed) {
-  LossFactors const factors = loss_factors(input.valid, model.shape().rows(), input.loss_scale);
+  LossFactors const factors = loss_factors(input.valid, feed.rows_a_micro_batch(), input.loss_scale);
   std::int64_t const micro_batches = feed.shape().accumulate;
   double loss = 0;
   for (std::int64_t m = 0; m < micro_batches; ++m) {

@@ -13,12 +13,14 @@ using HostView = Kokkos::View<float*, Kokkos::LayoutRight, HostMemory, Unmanaged
 
 HostView host_view(float* data, std::int64_t count) { return HostView(data, static_cast<std::size_t>(count)); }
 
-float initial_value(PlacedTensor const& tensor, RngKey const& key, std::int64_t element) {
-  switch (tensor.spec.init.kind) {
+float initial_value(TensorSpec const& tensor, RngKey const& stream, std::int64_t element) {
+  switch (tensor.init.kind) {
   case TensorInit::Kind::zero: return 0.0f;
   case TensorInit::Kind::one: return 1.0f;
-  case TensorInit::Kind::normal:
-    return static_cast<float>(tensor.spec.init.deviation * random_normal(key, static_cast<std::uint64_t>(element)));
+  case TensorInit::Kind::normal: {
+    auto const number = static_cast<std::uint64_t>(tensor.random_number(element));
+    return static_cast<float>(tensor.init.deviation * random_normal(stream, number));
+  }
   }
   return 0.0f;
 }
@@ -27,11 +29,11 @@ float initial_value(PlacedTensor const& tensor, RngKey const& key, std::int64_t 
 void fill_master(HostView const& master, BlockLayout const& block, Interval piece, std::int64_t seed) {
   for (auto const& tensor : block.tensors()) {
     Interval const part = intersect(piece, tensor.interval());
-    RngKey const key{static_cast<std::uint64_t>(seed), RngPurpose::initialise, 0,
-                     static_cast<std::uint32_t>(tensor.number)};
+    RngKey const stream{static_cast<std::uint64_t>(seed), RngPurpose::initialise, 0,
+                        static_cast<std::uint32_t>(tensor.spec.init.stream)};
     Kokkos::parallel_for(
         "kozero::initialise", Kokkos::RangePolicy<HostExec>(part.begin, part.end),
-        [&](std::int64_t i) { master(i - piece.begin) = initial_value(tensor, key, i - tensor.offset); });
+        [&](std::int64_t i) { master(i - piece.begin) = initial_value(tensor.spec, stream, i - tensor.offset); });
     HostExec().fence();
   }
 }

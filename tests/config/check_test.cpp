@@ -2,11 +2,13 @@
 #include "config/check.hpp"
 #include "core/error.hpp"
 #include "support/catch.hpp"
+#include "support/gpt2_model.hpp"
 
 #include <algorithm>
 #include <functional>
 
 using namespace kozero;
+using namespace kozero::test;
 
 namespace {
 
@@ -43,9 +45,9 @@ TEST_CASE("each fault names its key and says what to do", "[check]") {
       {"data.validation", [](Config& c) { c.data.validation = "-0.1"; }},
       {"data.validation", [](Config& c) { c.data.validation = "nan"; }},
       {"data.validation", [](Config& c) { c.data.validation = "1e-400"; }},
-      {"model.width", [](Config& c) { c.model.heads = 3; }},
-      {"model.heads", [](Config& c) { c.model.heads = 0; }},
-      {"model.layers", [](Config& c) { c.model.layers = -1; }},
+      {"model.width", [](Config& c) { gpt2_of(c.model).heads = 3; }},
+      {"model.heads", [](Config& c) { gpt2_of(c.model).heads = 0; }},
+      {"model.layers", [](Config& c) { gpt2_of(c.model).layers = -1; }},
       {"model.vocabulary", [](Config& c) { c.model.vocabulary = std::int64_t{1} << 31; }},
       {"batch.micro", [](Config& c) { c.model.context = c.model.vocabulary = 2'147'483'647, c.batch.micro = 4; }},
       {"batch.global", [](Config& c) { c.batch.global = 16, c.batch.accumulate = 2; }},

@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "io/deck.hpp"
 #include "support/catch.hpp"
+#include "support/gpt2_model.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -10,6 +11,7 @@
 #include <random>
 
 using namespace kozero;
+using namespace kozero::test;
 
 namespace {
 
@@ -75,7 +77,7 @@ TEST_CASE("the deck of the design says what it says", "[deck]") {
   Deck const deck = read_deck(design, "deck.yaml");
   Config expected;
   expected.run = {"quickstart", "runs/quickstart", 1337, 200, 600.0};
-  expected.model = {Family::gpt2, "", 4, 4, 128, 128, 256, true};
+  expected.model = gpt2_model();
   expected.data = {"corpus.txt", "0.05", DataFormat::automatic};
   expected.batch = {8, 4, {}};
   expected.optimizer = {1e-3, {0.9, 0.95}, 1e-8, 0.1, 1.0, 10};
@@ -119,7 +121,7 @@ TEST_CASE("the command line wins over the deck, and its last word over the other
   CHECK_FALSE(deck.config.optimizer.clip.has_value());
   CHECK(deck.config.run.name == "a=b");
   CHECK(deck.config.run.time_limit_s == 7200.0);
-  CHECK_FALSE(deck.config.model.tied);
+  CHECK_FALSE(gpt2_of(deck.config.model).tied);
   CHECK(deck.config.data == DataConfig{"x", "v.bin", DataFormat::text});
 }
 
@@ -127,7 +129,9 @@ TEST_CASE("every value knows where it comes from", "[deck]") {
   Deck const deck = read_deck("data:\n  train: x\nmodel:\n  size: gpt2-355m\n  context: 256\n", "my/deck.yaml",
                               {"run.updates=5", "model.layers=2"});
   // A key beside the named size wins, wherever it is said.
-  CHECK(deck.config.model == ModelConfig{Family::gpt2, "gpt2-355m", 2, 16, 1024, 256, 50257, true});
+  ModelConfig expected = gpt2_model({2, 16, 1024, 256, 50257});
+  expected.size = "gpt2-355m";
+  CHECK(deck.config.model == expected);
   CHECK(deck.origins.at("data.train").kind == Origin::Kind::deck);
   CHECK(deck.origins.at("data.train").line == 2);
   CHECK(deck.origins.at("data.train").column == 10);
@@ -177,8 +181,8 @@ TEST_CASE("any configuration that is printed reads back the same", "[deck]") {
     Config config;
     for (auto const& key : keys_of(config)) randomize(key, random);
     // What is legal by itself, but not beside the rest.
-    config.model.heads = 1;
-    config.model.layers = config.model.width = 1 + static_cast<std::int64_t>(random() % 1000);
+    gpt2_of(config.model).heads = 1;
+    gpt2_of(config.model).layers = gpt2_of(config.model).width = 1 + static_cast<std::int64_t>(random() % 1000);
     config.model.context = 1 + static_cast<std::int64_t>(random() % 1000);
     config.batch.global.reset();
     config.schedule.min_lr = std::min(config.schedule.min_lr, config.optimizer.lr);
@@ -196,15 +200,16 @@ TEST_CASE("any configuration that is printed reads back the same", "[deck]") {
 
 TEST_CASE("the decks of this repository are sound", "[deck]") {
   auto const parameters = [](ModelConfig const& m) {
-    return (m.vocabulary + m.context) * m.width + m.layers * (12 * m.width * m.width + 13 * m.width) + 2 * m.width;
+    auto const& [layers, heads, width, tied] = gpt2_of(m);
+    return (m.vocabulary + m.context) * width + layers * (12 * width * width + 13 * width) + 2 * width;
   };
   Deck const odd = read_deck(deck_file("tests/odd.yaml"), "odd.yaml");
   CHECK(odd.warnings.empty());
-  CHECK(odd.config.model == ModelConfig{Family::gpt2, "", 1, 3, 21, 33, 257, true});
+  CHECK(odd.config.model == gpt2_model({1, 3, 21, 33, 257}));
   CHECK(parameters(odd.config.model) == 11'697);
   Deck const tiny = read_deck(deck_file("tests/tiny.yaml"), "tiny.yaml");
   CHECK(tiny.warnings.empty());
-  CHECK(tiny.config.model == ModelConfig{Family::gpt2, "", 1, 1, 3, 3, 5, true});
+  CHECK(tiny.config.model == gpt2_model({1, 1, 3, 3, 5}));
   CHECK(parameters(tiny.config.model) == 177);
   Deck const quickstart = read_deck(deck_file("quickstart.yaml"), "quickstart.yaml");
   CHECK(quickstart.warnings.empty());

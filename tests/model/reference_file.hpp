@@ -1,7 +1,7 @@
 #pragma once
 // tests/reference/gpt2_*.h5: what PyTorch computes for GPT-2 with random weights. See tests/reference/README.md.
 
-#include "config/config.hpp"
+#include "support/gpt2_model.hpp"
 
 #include <hdf5.h>
 
@@ -45,12 +45,12 @@ public:
   }
 
   ModelConfig model() const {
-    return {.layers = attribute("layers"),
-            .heads = attribute("heads"),
-            .width = attribute("width"),
-            .context = attribute("context"),
-            .vocabulary = attribute("vocabulary"),
-            .tied = attribute("tied") != 0};
+    return gpt2_model({.layers = attribute("layers"),
+                       .heads = attribute("heads"),
+                       .width = attribute("width"),
+                       .context = attribute("context"),
+                       .vocabulary = attribute("vocabulary"),
+                       .tied = attribute("tied") != 0});
   }
 
 private:

@@ -1,9 +1,10 @@
 #include "support/catch.hpp"
 
-#include "model/model.hpp"
 #include "plan/delayed_gain.hpp"
+#include "support/gpt2_model.hpp"
 
 using namespace kozero;
+using namespace kozero::test;
 
 TEST_CASE("what a delay gains is the shorter of the two times, less the way up that no longer overlaps") {
   BatchTimes const times{.device_s = 1.0, .host_s = 0.4, .up_s = 0.1};
@@ -27,24 +28,9 @@ TEST_CASE("the words say what is won, and advise against a delay that wins nothi
         std::string::npos);
 }
 
-TEST_CASE("the work of a batch is 6 operations a weight and token, and attention's pairs") {
-  ModelConfig model{.layers = 3, .heads = 2, .width = 64, .context = 16, .vocabulary = 1000};
-  std::int64_t matrices = 0; // the products' weights: all matrices but the positions
-  for (auto const& block : model_layout(model)) {
-    for (auto const& tensor : block.tensors()) {
-      if (tensor.spec.shape.size() == 2 && tensor.spec.name != "wpe.weight") matrices += tensor.spec.size();
-    }
-  }
-  // q·k and p·v: 2 · 2 · C operations a pair forward, twice that backward, T(T+1)/2 ≈ T²/2 pairs a window.
-  double const pairs = 16.0 * 16.0 / 2.0;
-  double const window = 6.0 * static_cast<double>(matrices) * 16 + 3 * 3 * 4.0 * 64 * pairs;
-  CHECK(training_flops(model, {}, 16) == Approx(window));
-  CHECK(training_flops(model, {Recompute::unit}, 16) > 1.2 * window);
-}
-
 TEST_CASE("the measurements give times for every type") {
   Config config;
-  config.model = {.layers = 2, .heads = 2, .width = 64, .context = 16, .vocabulary = 300};
+  config.model = gpt2_model({.layers = 2, .heads = 2, .width = 64, .context = 16, .vocabulary = 300});
   config.offload.optimizer = OffloadTarget::host;
   for (auto const compute : {ComputeType::fp32, ComputeType::bf16, ComputeType::fp16}) {
     config.precision.compute = compute;

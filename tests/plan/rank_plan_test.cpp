@@ -44,9 +44,9 @@ TEST_CASE("predicted memory is what a training holds at its peak, row by row, to
   Config config = small_config(folder.write("text", text_of(3000)));
   config.run.updates = 1;
   config.batch.micro = 1;
-  config.model.layers = 2;
+  gpt2_of(config.model).layers = 2;
   auto const check = [&] {
-    CAPTURE(world->rank(), config.zero.stage, *config.batch.accumulate, config.model.tied,
+    CAPTURE(world->rank(), config.zero.stage, *config.batch.accumulate, gpt2_of(config.model).tied,
             static_cast<int>(config.activations.recompute), static_cast<int>(config.precision.compute));
     auto const predicted = plan_rank(config, batch_shape(config.batch, world->size()), world->rank()).memory;
     CHECK(told(predicted) == told(measured(config, folder.file("run"))));
@@ -56,7 +56,7 @@ TEST_CASE("predicted memory is what a training holds at its peak, row by row, to
     for (std::int64_t const accumulate : {1, 4}) {
       config.batch.accumulate = accumulate;
       for (bool const tied : {true, false}) {
-        config.model.tied = tied;
+        gpt2_of(config.model).tied = tied;
         for (Recompute const recompute : {Recompute::none, Recompute::unit}) {
           config.activations.recompute = recompute;
           config.precision.compute = recompute == Recompute::unit ? ComputeType::bf16 : ComputeType::fp32;

@@ -24,7 +24,9 @@ Config config_of(ModelConfig const& model, std::int64_t stage) {
 }
 
 /// 7.45e9 parameters.
-ModelConfig large_model() { return {.layers = 37, .heads = 32, .width = 4096, .context = 1024, .vocabulary = 50257}; }
+ModelConfig large_model() {
+  return gpt2_model({.layers = 37, .heads = 32, .width = 4096, .context = 1024, .vocabulary = 50257});
+}
 
 std::int64_t bytes_of(std::vector<MemoryRow> const& memory, Category category) {
   std::int64_t bytes = 0;
@@ -79,7 +81,7 @@ TEST_CASE("a plan of a large model is made at once, and has the bytes of the tab
 
 TEST_CASE("the time of a plan grows with the layers, not with their square") {
   ModelConfig model = odd_model();
-  model.layers = 1 << 16; // the most that a deck may ask for
+  gpt2_of(model).layers = 1 << 16; // the most that a deck may ask for
   auto const start = std::chrono::steady_clock::now();
   PlanRecord const plan = plan_run(config_of(model, 3), {.accumulate = 1 << 20, .ranks = 64});
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30)); // the square takes minutes
@@ -87,7 +89,7 @@ TEST_CASE("the time of a plan grows with the layers, not with their square") {
   // the first two layers are in the ring.
   std::int64_t const micro_batches = 1 << 20;
   CHECK(plan.deck_stage().traffic.parameters.calls ==
-        micro_batches * (2 * (model.layers + 2) - 3) - (micro_batches - 1) * 3);
+        micro_batches * (2 * (gpt2_of(model).layers + 2) - 3) - (micro_batches - 1) * 3);
 }
 
 TEST_CASE("rank 0 holds the most") {
@@ -138,9 +140,9 @@ TEST_CASE("a stage that the deck's other keys do not go with is refused in its r
 
 TEST_CASE("a model whose bytes cannot be counted is refused") {
   ModelConfig model = large_model();
-  model.layers = 1 << 16;
-  model.width = 1 << 20;
-  CHECK(contains(message_of<InputError>([&] { plan_run(config_of(model, 0), {}); }), {"model.layers", "; make"}));
+  gpt2_of(model).layers = 1 << 16;
+  gpt2_of(model).width = 1 << 20;
+  CHECK(contains(message_of<InputError>([&] { plan_run(config_of(model, 0), {}); }), {"model: ", "; make"}));
 }
 
 TEST_CASE("bytes are told in the unit that suits them") {

@@ -98,6 +98,21 @@ void check_code_homes(SourceFile const& file, std::vector<std::string>& found) {
   }
 }
 
+/// A family of models is named in its own folder and where it is registered; comments and texts count too.
+void check_family_names(SourceFile const& file, std::vector<std::string>& found) {
+  static std::regex const home(R"(src/model/gpt2/.*|src/model/families\.cpp)");
+  static std::regex const name(R"([Gg][Pp][Tt]-?2)");
+  if (std::regex_match(file.path, home)) return;
+  std::istringstream lines(file.text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    std::smatch match;
+    if (std::regex_search(line, match, name)) {
+      found.push_back(place(file, number) + '\'' + match.str() + "': a family of models is named in its folder alone");
+    }
+  }
+}
+
 } // namespace
 
 std::vector<std::string> violations(SourceFile const& file) {
@@ -107,6 +122,7 @@ std::vector<std::string> violations(SourceFile const& file) {
     check_include_homes(file, include, found);
   }
   check_code_homes(file, found);
+  check_family_names(file, found);
   if (file.is_header() && !file.text.starts_with("#pragma once\n")) {
     found.push_back(place(file, 1) + "a header starts with #pragma once");
   }

@@ -84,6 +84,16 @@ TEST_CASE("a dependency away from its home is found") {
   CHECK(broken("src/core/a.hpp", "// no guard\n") == 1);
 }
 
+TEST_CASE("a family of models that is named outside of its folder is found, in words too") {
+  CHECK(broken("src/model/gpt2/a.cpp", include("model/gpt2/layout.hpp") + "Gpt2Head<T> head;\n") == 0);
+  CHECK(broken("src/model/families.cpp", include("model/gpt2/family.hpp")) == 0);
+  CHECK(broken("src/model/model.cpp", include("model/gpt2/layout.hpp")) == 1);
+  CHECK(broken("src/train/a.cpp", "Gpt2Head<T>& head;\n") == 1);
+  CHECK(broken("src/plan/a.cpp", "text = \"GPT-2\";\n") == 1);
+  CHECK(broken("src/config/a.cpp", "// as in gpt2\n") == 1);
+  CHECK(broken("src/config/a.cpp", "// trains GPTs, or nanoGPT's files\n") == 0);
+}
+
 TEST_CASE("comments and quotes are not code, and lines stay where they are") {
   CHECK(code_of("a // b\nc") == "a     \nc");
   CHECK(code_of("a /* b\n// c */ d") == "a     \n        d");

@@ -6,6 +6,7 @@
 
 #include "core/log.hpp"
 #include "core/runtime.hpp"
+#include "model/families.hpp"
 
 #include <iostream>
 
@@ -26,6 +27,7 @@ int run_tests(kozero::Runtime const& runtime, int argc, char** argv) {
 int main(int argc, char** argv) {
   kozero::Runtime runtime(argc, argv);
   kozero::log::start(kozero::log::Voice::silent);
+  kozero::register_model_families();
   int const failures = run_tests(runtime, argc, argv);
   if (failures != 0 && runtime.ranks() > 1) {
     std::cerr << "rank " << runtime.rank() << " of " << runtime.ranks() << " failed\n" << std::flush;

@@ -4,6 +4,7 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "core/rng.hpp"
+#include "support/gpt2_model.hpp"
 #include "train/training_of.hpp"
 
 #include <algorithm>
@@ -19,8 +20,12 @@
 namespace kozero::test {
 
 /// Shapes of inputs/tests/odd.yaml and tiny.yaml.
-inline ModelConfig odd_model() { return {.layers = 1, .heads = 3, .width = 21, .context = 33, .vocabulary = 257}; }
-inline ModelConfig tiny_model() { return {.layers = 1, .heads = 1, .width = 3, .context = 3, .vocabulary = 5}; }
+inline ModelConfig odd_model() {
+  return gpt2_model({.layers = 1, .heads = 3, .width = 21, .context = 33, .vocabulary = 257});
+}
+inline ModelConfig tiny_model() {
+  return gpt2_model({.layers = 1, .heads = 1, .width = 3, .context = 3, .vocabulary = 5});
+}
 
 /// Fills the T inputs and targets of row `row` of batch `batch`.
 using RowMaker =

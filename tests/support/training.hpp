@@ -5,6 +5,7 @@
 #include "core/rng.hpp"
 #include "data/batch_shape.hpp"
 #include "io/checkpoint.hpp"
+#include "model/families.hpp"
 #include "support/small_run.hpp"
 #include "support/temporary_folder.hpp"
 #include "train/trainer.hpp"
@@ -132,7 +133,7 @@ inline Metrics trained(Config const& config, std::string const& folder, Communic
 
 /// Reductions of gradients in one batch, as FaultyComm counts them.
 inline std::int64_t reductions_a_batch(Config const& config, int ranks) {
-  std::int64_t const blocks = config.model.layers + 2;
+  auto const blocks = static_cast<std::int64_t>(architecture_of(config.model)->layout().size());
   return config.zero.stage >= 2 ? blocks * batch_shape(config.batch, ranks).accumulate : blocks;
 }
 

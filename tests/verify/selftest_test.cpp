@@ -63,7 +63,7 @@ TEST_CASE("a gradient that goes wrong once in one run makes the self-test fail, 
   auto const comm = make_world_communicator(ledger);
   SharedFolder const folder(*comm);
   Config const config = small_config(folder.write("text", text_of(4000)));
-  std::int64_t const blocks = config.model.layers + 2;
+  std::int64_t const blocks = gpt2_of(config.model).layers + 2;
   for (int const row : {2, 17}) {
     std::int64_t const strike = ((row - 1) * updates + 1) * blocks; // the first of its second batch
     FaultyComm faulty(*comm, [&](std::int64_t reduction, Span gradients) {

@@ -18,7 +18,7 @@ constexpr float bad_values[] = {std::numeric_limits<float>::infinity(), std::num
 /// An Inf or NaN in the third batch (number 2), in the reduction of h.0, which comes after the head's.
 template <class T>
 void check_skip(SmallRunOptions options, float bad, Communicator& world) {
-  std::int64_t const reductions_an_update = options.model.layers + 2;
+  std::int64_t const reductions_an_update = gpt2_of(options.model).layers + 2;
   FaultyComm comm(world, [&](std::int64_t reduction, Span gradients) {
     bool const strikes = reduction == 2 * reductions_an_update + 1 && world.rank() == world.size() - 1;
     if (strikes) FaultyComm::set(gradients, 3 * 21 * 21 + 5, bad); // the sixth element of h.0.attn.proj.weight

@@ -5,6 +5,7 @@
 #include "support/small_run.hpp"
 
 #include "comm/world.hpp"
+#include "model/families.hpp"
 #include "optim/adamw.hpp"
 
 #include <cstring>
@@ -33,8 +34,8 @@ public:
   };
 
   Oracle(SmallRunOptions const& options, Communicator& comm)
-      : options_(options), comm_(comm), layout_(model_layout(options.model)),
-        uses_(model_uses(options.model)), shape_{options.micro, 1, comm.size()},
+      : options_(options), comm_(comm), layout_(architecture_of(options.model)->layout()),
+        uses_(architecture_of(options.model)->uses()), shape_{options.micro, 1, comm.size()},
         model_(options.model, options.micro, options.recompute, Purpose::train, ledger_),
         feed_(setup_of<T>(options, comm.size()).tokens, shape_, options.model.context, options.model.vocabulary,
               comm.rank(), ledger_) {
@@ -172,7 +173,7 @@ std::vector<StateEntry> without_gradients(std::vector<StateEntry> entries) {
 template <class T>
 void check_against_oracle(SmallRunOptions const& options, Communicator& comm, std::vector<std::int64_t> const& bad) {
   std::int64_t const start = *options.offload.delayed_update.start;
-  std::int64_t const reductions = options.model.layers + 2; // a batch
+  std::int64_t const reductions = gpt2_of(options.model).layers + 2; // a batch
   auto const overflows = [&](std::int64_t i) { return std::find(bad.begin(), bad.end(), i) != bad.end(); };
   FaultyComm faulty(comm, [&](std::int64_t reduction, Span gradients) {
     if (overflows(reduction / reductions + 1) && comm.rank() == comm.size() - 1) {
@@ -251,7 +252,7 @@ TEST_CASE("delayed updates of several tiles have the bits of the oracle") {
   if (comm->size() > 2) return; // shards of one tile
   for (double const ratio : {0.7, 1.0}) {
     SmallRunOptions options = some_updates(2, ratio, 2);
-    options.model.width = comm->size() * 352;
+    gpt2_of(options.model).width = comm->size() * 352;
     options.updates = 4;
     check_against_oracle<float>(options, *comm, {});
   }

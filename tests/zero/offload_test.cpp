@@ -4,6 +4,7 @@
 
 #include "comm/self_comm.hpp"
 #include "comm/world.hpp"
+#include "model/families.hpp"
 
 using namespace kozero;
 using namespace kozero::test;
@@ -13,7 +14,7 @@ namespace {
 OffloadConfig on_host(double ratio) { return {.optimizer = OffloadTarget::host, .ratio = ratio}; }
 
 /// Shards of several tiles, so that a ratio cuts blocks in two.
-ModelConfig wide_model() { return {.layers = 2, .heads = 2, .width = 64, .context = 8, .vocabulary = 300}; }
+ModelConfig wide_model() { return gpt2_model({.layers = 2, .heads = 2, .width = 64, .context = 8, .vocabulary = 300}); }
 
 void check_equal(SmallRunResult const& a, SmallRunResult const& b) {
   CHECK(a.hash == b.hash);
@@ -28,8 +29,8 @@ void compare_with_device(SmallRunOptions options, Communicator& comm) {
     options.offload = {};
     auto const device = small_run<T>(options, comm);
     for (double const ratio : {0.0, 0.5, 1.0}) {
-      INFO("width " << options.model.width << ", stage " << stage << ", accumulate " << options.accumulate << ", ratio "
-                    << ratio << ", gradients " << static_cast<int>(options.gradients));
+      INFO("width " << gpt2_of(options.model).width << ", stage " << stage << ", accumulate " << options.accumulate
+                    << ", ratio " << ratio << ", gradients " << static_cast<int>(options.gradients));
       options.offload = on_host(ratio);
       check_equal(small_run<T>(options, comm), device);
     }
@@ -57,7 +58,8 @@ TEST_CASE("pieces of several tiles of the host's work have the bits of no offloa
   Ledger ledger;
   auto const comm = make_world_communicator(ledger);
   if (comm->size() > 2) return; // shards of one tile
-  ModelConfig const model{.layers = 2, .heads = 2, .width = comm->size() * 352, .context = 4, .vocabulary = 40};
+  ModelConfig const model =
+      gpt2_model({.layers = 2, .heads = 2, .width = comm->size() * 352, .context = 4, .vocabulary = 40});
   for (std::int64_t const accumulate : {1, 2}) {
     SmallRunOptions options{
         .model = model, .stage = 2, .gradients = GradientType::compute, .accumulate = accumulate, .updates = 2};
@@ -102,7 +104,7 @@ TEST_CASE("the link carries 2 bytes down and 2 up a parameter, divided by N, an 
   Ledger ledger;
   auto const comm = make_world_communicator(ledger);
   for (auto const& model : {odd_model(), wide_model()}) {
-    std::int64_t const psi = parameter_count(model_layout(model));
+    std::int64_t const psi = parameter_count(architecture_of(model)->layout());
     for (std::int64_t stage = 1; stage <= 3; ++stage) {
       for (std::int64_t const accumulate : {1, 4}) {
         SmallRunOptions const options{.model = model,
@@ -125,8 +127,8 @@ TEST_CASE("the link carries 2 bytes down and 2 up a parameter, divided by N, an 
 
 TEST_CASE("the ratio is that of the shards' bytes, to a tile") {
   ModelConfig model = wide_model();
-  model.layers = 12;
-  ModelLayout const layout = model_layout(model);
+  gpt2_of(model).layers = 12;
+  ModelLayout const layout = architecture_of(model)->layout();
   for (int const ranks : {1, 2, 3, 5}) {
     for (double const ratio : {0.0, 0.1, 0.25, 0.5, 0.9, 1.0}) {
       std::int64_t most_on_host = 0, most_on_device = 0;

@@ -40,11 +40,11 @@ TEST_CASE("all stages have the same bits without accumulation") {
     for (std::int64_t const layers : {1, 2, 3}) {
       for (bool const tied : {true, false}) {
         for (auto const compute : {ComputeType::fp32, ComputeType::bf16}) {
-          model.layers = layers;
-          model.tied = tied;
+          gpt2_of(model).layers = layers;
+          gpt2_of(model).tied = tied;
           auto const results = all_stages({.model = model, .micro = 2}, compute, *comm);
           for (int stage = 1; stage <= 3; ++stage) {
-            INFO("width " << model.width << ", layers " << layers << ", tied " << tied << ", stage " << stage);
+            INFO("width " << gpt2_of(model).width << ", layers " << layers << ", tied " << tied << ", stage " << stage);
             CHECK(results[stage].hash == results[0].hash);
             CHECK(results[stage].losses == results[0].losses);
             CHECK(results[stage].norms == results[0].norms);
@@ -61,9 +61,9 @@ TEST_CASE("with accumulation stages 0 and 1, and 2 and 3, have the same bits, an
   for (auto const& model : {odd_model(), tiny_model()}) {
     for (auto const compute : {ComputeType::fp32, ComputeType::bf16}) {
       SmallRunOptions options{.model = model, .accumulate = 4};
-      options.model.layers = 2;
+      gpt2_of(options.model).layers = 2;
       auto const results = all_stages(options, compute, *comm);
-      INFO("width " << model.width);
+      INFO("width " << gpt2_of(model).width);
       CHECK(results[0].hash == results[1].hash);
       CHECK(results[2].hash == results[3].hash);
       if (compute == ComputeType::fp32) {
@@ -82,7 +82,7 @@ TEST_CASE("N ranks train as one rank does on the same batch") {
       SmallRunOptions options{.model = model, .stage = stage, .micro = 2, .accumulate = 2};
       auto const ranks = small_run<float>(options, *comm);
       auto const one = on_one_rank(options, comm->size(), 1);
-      INFO("width " << model.width << ", stage " << stage);
+      INFO("width " << gpt2_of(model).width << ", stage " << stage);
       CHECK(largest_difference(ranks.losses, one.losses) < 1e-5);
       CHECK(largest_difference(ranks.norms, one.norms) < 1e-5);
     }
@@ -110,7 +110,7 @@ TEST_CASE("recomputed activations have the same bits") {
   Ledger ledger;
   auto const comm = make_world_communicator(ledger);
   SmallRunOptions options{.stage = 3, .micro = 2};
-  options.model.layers = 3;
+  gpt2_of(options.model).layers = 3;
   auto const kept = small_run<bf16>(options, *comm);
   options.recompute = Recompute::unit;
   CHECK(small_run<bf16>(options, *comm).hash == kept.hash);
@@ -120,7 +120,7 @@ TEST_CASE("parameters gathered at stage 3 have the bits of stage 0") { // CASES 
   Ledger ledger;
   auto const comm = make_world_communicator(ledger);
   SmallRunOptions options{.micro = 2};
-  options.model.layers = 3;
+  gpt2_of(options.model).layers = 3;
   auto const parameters = [&](std::int64_t stage) {
     options.stage = stage;
     SmallRun<bf16> run(options, *comm);

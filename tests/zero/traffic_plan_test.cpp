@@ -5,6 +5,7 @@
 #include "support/small_run.hpp"
 
 #include "comm/world.hpp"
+#include "model/families.hpp"
 
 using namespace kozero;
 using namespace kozero::test;
@@ -13,7 +14,7 @@ namespace {
 
 /// A model without numbers: `layers` blocks of 1000 elements between an embedding of 100 and a head of 10.
 ModelLayout blocks(int layers) {
-  auto const block = [](char const* name, std::int64_t size) { return BlockLayout(name, {{"t", {size}}}, 0); };
+  auto const block = [](char const* name, std::int64_t size) { return BlockLayout(name, {{"t", {size}}}); };
   ModelLayout layout = {block("embedding", 100)};
   for (int i = 0; i < layers; ++i) layout.push_back(block("h", 1000));
   layout.push_back(block("head", 10));
@@ -22,7 +23,9 @@ ModelLayout blocks(int layers) {
 
 Sharding at_stage(std::int64_t stage) { return {.zero = {stage}}; }
 
-std::vector<UnitUses> uses_of(std::int64_t layers, bool tied) { return model_uses({.layers = layers, .tied = tied}); }
+std::vector<UnitUses> uses_of(std::int64_t layers, bool tied) {
+  return architecture_of(gpt2_model({.layers = layers, .tied = tied}))->uses();
+}
 
 } // namespace
 
@@ -35,7 +38,8 @@ TEST_CASE("predicted traffic is what this rank receives, to the byte") {
     SmallRun<T> run(options, *comm);
     UpdateTraffic const predicted = run.training().planned_traffic();
     auto const measured = run.run();
-    CAPTURE(comm->rank(), options.stage, options.accumulate, options.model.tied, options.model.layers, sizeof(T));
+    CAPTURE(comm->rank(), options.stage, options.accumulate, gpt2_of(options.model).tied, gpt2_of(options.model).layers,
+            sizeof(T));
     CHECK(predicted.parameters.bytes == measured.parameters.bytes);
     CHECK(predicted.gradients.bytes == measured.gradients.bytes);
     CHECK(predicted.to_host_bytes == measured.link.down_bytes);
@@ -49,8 +53,8 @@ TEST_CASE("predicted traffic is what this rank receives, to the byte") {
       for (bool const tied : {true, false}) {
         for (std::int64_t const layers : {1, 4}) {
           ModelConfig model = tiny_model(); // some ranks have nothing of a block
-          model.layers = layers;
-          model.tied = tied;
+          gpt2_of(model).layers = layers;
+          gpt2_of(model).tied = tied;
           check(bf16(), {.model = model, .stage = stage, .accumulate = accumulate});
         }
       }

@@ -3,6 +3,7 @@
 #include "support/small_run.hpp"
 
 #include "comm/world.hpp"
+#include "model/families.hpp"
 
 using namespace kozero;
 using namespace kozero::test;
@@ -25,8 +26,8 @@ Moved moved_in_one_update(SmallRunOptions options, Communicator& comm) {
 
 ModelConfig model_of(std::int64_t layers, bool tied) {
   ModelConfig model = odd_model();
-  model.layers = layers;
-  model.tied = tied;
+  gpt2_of(model).layers = layers;
+  gpt2_of(model).tied = tied;
   return model;
 }
 
@@ -37,7 +38,7 @@ TEST_CASE("traffic of an update is that of the table, to the element") {
   auto const comm = make_world_communicator(ledger);
   for (bool const tied : {true, false}) {
     ModelConfig const model = model_of(3, tied);
-    ModelLayout const layout = model_layout(model);
+    ModelLayout const layout = architecture_of(model)->layout();
     // (N-1)/N of the parameters a rank, so N-1 times the parameters on all ranks together
     std::int64_t const psi = parameter_count(layout) * (comm->size() - 1);
     auto const at_stage = [&](std::int64_t stage) {
@@ -67,7 +68,7 @@ TEST_CASE("with accumulation only what moves each micro-batch moves more") {
   auto const comm = make_world_communicator(ledger);
   for (bool const tied : {true, false}) {
     ModelConfig const model = model_of(3, tied);
-    ModelLayout const layout = model_layout(model);
+    ModelLayout const layout = architecture_of(model)->layout();
     auto const moved = [&](std::int64_t stage, std::int64_t accumulate) {
       return moved_in_one_update({.model = model, .stage = stage, .accumulate = accumulate}, *comm);
     };

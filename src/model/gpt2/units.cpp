@@ -49,8 +49,7 @@ void Gpt2Embedding<T>::backward(Lane const& lane, Params<T>, Grads grads, MicroB
 // --- layer
 
 template <class T>
-Gpt2LayerFrame<T>::Gpt2LayerFrame(ModelShape const& shape, Category category, std::string const& label,
-                                  Ledger& ledger) {
+Gpt2LayerFrame<T>::Gpt2LayerFrame(Gpt2Sizes const& shape, Category category, std::string const& label, Ledger& ledger) {
   std::int64_t const n = shape.rows();
   std::int64_t const c = shape.width;
   auto const values = [&](char const* name, std::int64_t width) {
@@ -74,13 +73,13 @@ Gpt2LayerFrame<T>::Gpt2LayerFrame(ModelShape const& shape, Category category, st
 }
 
 template <class T>
-Gpt2Scratch<T>::Gpt2Scratch(ModelShape const& shape, Ledger& ledger)
+Gpt2Scratch<T>::Gpt2Scratch(Gpt2Sizes const& shape, Ledger& ledger)
     : wide(activation<T>(ledger, "scratch.wide", shape.rows() * 4 * shape.width)),
       narrow(activation<T>(ledger, "scratch.narrow", shape.rows() * shape.width)),
       delta(activation<float>(ledger, "scratch.delta", shape.rows() * shape.heads)) {}
 
 template <class T>
-Gpt2Layer<T>::Gpt2Layer(BlockLayout const& layout, ModelShape const& shape, Recompute recompute,
+Gpt2Layer<T>::Gpt2Layer(BlockLayout const& layout, Gpt2Sizes const& shape, Recompute recompute,
                         std::shared_ptr<Gpt2LayerFrame<T>> frame, std::shared_ptr<Gpt2Scratch<T>> scratch, Mat<T> in,
                         Mat<T> out, Mat<T> d)
     : view_(layout), shape_(shape), recompute_(recompute), frame_(std::move(frame)), scratch_(std::move(scratch)),
@@ -97,11 +96,12 @@ void Gpt2Layer<T>::forward_to_gelu(Lane const& lane, Vec<T const> const& block) 
 
   layernorm_forward<T>(lane, matrix(f.ln_1, n, c), vector(f.mean_1), vector(f.rstd_1), in_, bias(ln_1_weight),
                        bias(ln_1_bias));
-  linear_forward<T>(lane, matrix(f.qkv, n, 3 * c), matrix(f.ln_1, n, c), weight(qkv_weight), bias(qkv_bias));
+  linear_forward<T>(lane, matrix(f.qkv, n, 3 * c), matrix(f.ln_1, n, c),
+                    view_.stacked_matrix(block, q_weight, v_weight), view_.stacked_vector(block, q_bias, v_bias));
   attention_forward<T>(lane, {shape_.batch, shape_.context, shape_.heads}, matrix(f.attention, n, c),
                        vector(f.logsumexp), matrix(f.qkv, n, 3 * c));
   linear_forward<T>(lane, matrix(f.middle, n, c), matrix(f.attention, n, c), weight(attention_proj_weight),
-                    bias(attention_proj_bias));
+                    bias(attention_proj_bias), WeightOrder::in_out);
   Vec<T> const middle = vector(f.middle);
   add<T>(lane, middle, middle, Vec<T const>(in_.data(), in_.size()));
   layernorm_forward<T>(lane, matrix(f.ln_2, n, c), vector(f.mean_2), vector(f.rstd_2), matrix(f.middle, n, c),
@@ -118,7 +118,7 @@ void Gpt2Layer<T>::forward(Lane const& lane, Params<T> params, MicroBatch const&
   std::int64_t const c = shape_.width;
   forward_to_gelu(lane, params[0]);
   linear_forward<T>(lane, out_, matrix(f.gelu, n, 4 * c), view_.matrix(params[0], mlp_proj_weight),
-                    view_.vector(params[0], mlp_proj_bias));
+                    view_.vector(params[0], mlp_proj_bias), WeightOrder::in_out);
   Vec<T> const out(out_.data(), out_.size());
   add<T>(lane, out, out, vector(f.middle));
 }
@@ -139,18 +139,19 @@ void Gpt2Layer<T>::backward(Lane const& lane, Params<T> params, Grads grads, Mic
   Mat<T> const dnarrow = matrix(scratch_->narrow, n, c);
 
   linear_backward<T>(lane, dfc, dweight(mlp_proj_weight), dbias(mlp_proj_bias), d_, matrix(f.gelu, n, 4 * c),
-                     weight(mlp_proj_weight));
+                     weight(mlp_proj_weight), WeightOrder::in_out);
   gelu_backward<T>(lane, vector(scratch_->wide), vector(f.fc));
   linear_backward<T>(lane, dnarrow, dweight(fc_weight), dbias(fc_bias), dfc, matrix(f.ln_2, n, c), weight(fc_weight));
   layernorm_backward<T>(lane, d_, dbias(ln_2_weight), dbias(ln_2_bias), dnarrow, matrix(f.middle, n, c),
                         vector(f.mean_2), vector(f.rstd_2), scale(ln_2_weight));
 
   linear_backward<T>(lane, dnarrow, dweight(attention_proj_weight), dbias(attention_proj_bias), d_,
-                     matrix(f.attention, n, c), weight(attention_proj_weight));
+                     matrix(f.attention, n, c), weight(attention_proj_weight), WeightOrder::in_out);
   attention_backward<T>(lane, {shape_.batch, shape_.context, shape_.heads}, dqkv, vector(scratch_->delta), dnarrow,
                         matrix(f.attention, n, c), vector(f.logsumexp), matrix(f.qkv, n, 3 * c));
-  linear_backward<T>(lane, dnarrow, dweight(qkv_weight), dbias(qkv_bias), dqkv, matrix(f.ln_1, n, c),
-                     weight(qkv_weight));
+  linear_backward<T>(lane, dnarrow, view_.stacked_matrix(grads[0], q_weight, v_weight),
+                     view_.stacked_vector(grads[0], q_bias, v_bias), dqkv, matrix(f.ln_1, n, c),
+                     view_.stacked_matrix(params[0], q_weight, v_weight));
   layernorm_backward<T>(lane, d_, dbias(ln_1_weight), dbias(ln_1_bias), dnarrow, in_, vector(f.mean_1),
                         vector(f.rstd_1), scale(ln_1_weight));
 }
@@ -158,7 +159,7 @@ void Gpt2Layer<T>::backward(Lane const& lane, Params<T> params, Grads grads, Mic
 // --- head
 
 template <class T>
-Gpt2Head<T>::Gpt2Head(BlockLayout const& layout, BlockLayout const& embedding, ModelShape const& shape, bool tied,
+Gpt2Head<T>::Gpt2Head(BlockLayout const& layout, BlockLayout const& embedding, Gpt2Sizes const& shape, bool tied,
                       std::shared_ptr<Gpt2Scratch<T>> scratch, Mat<T> x, Mat<T> d, Ledger& ledger)
     : view_(layout), embedding_(embedding), shape_(shape), tied_(tied), scratch_(std::move(scratch)), x_(x), d_(d),
       norm_(activation<T>(ledger, "head.norm", shape.rows() * shape.width)),

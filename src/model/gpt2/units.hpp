@@ -9,7 +9,7 @@
 namespace kozero {
 
 /// Sizes that all units of a model share.
-struct ModelShape {
+struct Gpt2Sizes {
   std::int64_t batch = 0;                               // B
   std::int64_t context = 0;                             // T
   std::int64_t width = 0;                               // C
@@ -35,7 +35,7 @@ private:
 /// What one layer keeps from its forward pass for its backward pass.
 template <class T>
 struct Gpt2LayerFrame {
-  Gpt2LayerFrame(ModelShape const& shape, Category category, std::string const& label, Ledger& ledger);
+  Gpt2LayerFrame(Gpt2Sizes const& shape, Category category, std::string const& label, Ledger& ledger);
   DeviceBuffer<T> ln_1, qkv, attention, middle, ln_2, fc, gelu; // [N,C] [N,3C] [N,C] [N,C] [N,C] [N,4C] [N,4C]
   DeviceBuffer<float> mean_1, rstd_1, mean_2, rstd_2;           // [N]
   DeviceBuffer<float> logsumexp;                                // [B·H·T]
@@ -44,7 +44,7 @@ struct Gpt2LayerFrame {
 /// What a backward pass needs while one unit runs; all units share it.
 template <class T>
 struct Gpt2Scratch {
-  Gpt2Scratch(ModelShape const& shape, Ledger& ledger);
+  Gpt2Scratch(Gpt2Sizes const& shape, Ledger& ledger);
   DeviceBuffer<T> wide;      // [N,4C], or [N,3C]
   DeviceBuffer<T> narrow;    // [N,C]
   DeviceBuffer<float> delta; // [B·H·T]
@@ -56,7 +56,7 @@ class Gpt2Layer final : public Unit<T> {
 public:
   /// in, out: the residual stream before and after; d in: the gradient of `out`, out: of `in`. Layers that share one
   /// frame run their forward pass again before their backward pass (`recompute`).
-  Gpt2Layer(BlockLayout const& layout, ModelShape const& shape, Recompute recompute,
+  Gpt2Layer(BlockLayout const& layout, Gpt2Sizes const& shape, Recompute recompute,
             std::shared_ptr<Gpt2LayerFrame<T>> frame, std::shared_ptr<Gpt2Scratch<T>> scratch, Mat<T> in, Mat<T> out,
             Mat<T> d);
   void forward(Lane const& lane, Params<T> params, MicroBatch const& batch) override;
@@ -66,7 +66,7 @@ private:
   void forward_to_gelu(Lane const& lane, Vec<T const> const& block);
 
   BlockView view_;
-  ModelShape shape_;
+  Gpt2Sizes shape_;
   Recompute recompute_;
   std::shared_ptr<Gpt2LayerFrame<T>> frame_;
   std::shared_ptr<Gpt2Scratch<T>> scratch_;
@@ -76,26 +76,23 @@ private:
 /// loss = cross-entropy(norm(x) · Wᵀ), W the token embedding or a matrix of its own. Logits and loss are made in the
 /// backward pass, chunk by chunk together with their gradient; evaluation asks for loss() instead.
 template <class T>
-class Gpt2Head final : public Unit<T> {
+class Gpt2Head final : public Head<T> {
 public:
-  Gpt2Head(BlockLayout const& layout, BlockLayout const& embedding, ModelShape const& shape, bool tied,
+  Gpt2Head(BlockLayout const& layout, BlockLayout const& embedding, Gpt2Sizes const& shape, bool tied,
            std::shared_ptr<Gpt2Scratch<T>> scratch, Mat<T> x, Mat<T> d, Ledger& ledger);
   void forward(Lane const& lane, Params<T> params, MicroBatch const& batch) override;
   void backward(Lane const& lane, Params<T> params, Grads grads, MicroBatch const& batch, float scale) override;
 
-  /// Σ losses of the micro-batch whose forward pass has run. Waits for the lane.
-  double loss(Lane const& lane, Params<T> params, MicroBatch const& batch);
-  /// Σ losses of the micro-batch whose backward pass has run. Waits for the lane.
-  double loss_of_backward(Lane const& lane) const;
-  /// logits [R,Vp] of rows first … first+R of the micro-batch whose forward pass has run.
-  void logits(Lane const& lane, Params<T> params, Mat<float> logits, std::int64_t first);
+  double loss(Lane const& lane, Params<T> params, MicroBatch const& batch) override;
+  double loss_of_backward(Lane const& lane) const override;
+  void logits(Lane const& lane, Params<T> params, Mat<float> logits, std::int64_t first) override;
 
 private:
   Mat<T const> weight(Params<T> params) const;
   HeadScratch<T> chunk() const;
 
   BlockView view_, embedding_;
-  ModelShape shape_;
+  Gpt2Sizes shape_;
   bool tied_;
   std::shared_ptr<Gpt2Scratch<T>> scratch_;
   Mat<T> x_, d_;

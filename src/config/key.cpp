@@ -1,5 +1,5 @@
-// Values of keys as text, and text as values: what config/schema.hpp promises.
-#include "config/schema.hpp"
+// Values of keys as text, and text as values.
+#include "config/key.hpp"
 
 #include "config/units.hpp"
 #include "core/error.hpp"
@@ -117,13 +117,6 @@ std::string legal_values(Key const& key) {
           [](bool*) { return std::string("true or false"); }, [](std::string*) { return std::string("a text"); },
           [](Choice const& choice) { return (choice.words.size() > 1 ? "one of " : "") + joined(choice.words); }},
       key.slot);
-}
-
-std::string text_of(Config config, std::string const& path) {
-  for (auto const& key : keys_of(config)) {
-    if (key.path == path) return text_of(key);
-  }
-  throw Error(fmt::format("'{}' is no key of a deck (a fault of kozero); please report it", path));
 }
 
 std::string text_of(Key const& key) {
