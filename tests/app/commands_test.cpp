@@ -141,6 +141,29 @@ TEST_CASE("several ranks tell of a bad deck once, and check prints once") {
   CHECK(times(check.out, "\noptimizer:\n") == 1);
 }
 
+TEST_CASE("a rank that fails while MPI and Kokkos start ends all ranks, and says why") { // CASES 45
+  Workshop const shop;
+  auto const run = shop.train("run");
+  std::vector<std::string> const other = {"env", "KOZERO_HOST_TARGET=mmx"};
+  for (bool const first : {true, false}) {
+    std::vector<std::string> arguments = {KOZERO_MPIEXEC, KOZERO_MPIEXEC_N, "1"};
+    auto const add = [&](std::vector<std::string> const& more) {
+      arguments.insert(arguments.end(), more.begin(), more.end());
+    };
+    if (first) add(other);
+    add(run);
+    add({":", KOZERO_MPIEXEC_N, "1"});
+    if (!first) add(other);
+    add(run);
+    auto const result = Program(arguments).wait(std::chrono::seconds(20));
+    INFO(result.err);
+    CHECK(result.status != 0);
+    CHECK(times(result.err, "KOZERO_HOST_TARGET is 'mmx'") == 1);
+    CHECK(contains(result.err, {first ? "rank 0: " : "rank 1: ", "x86-64, avx2 or avx512"}));
+    CHECK(!std::filesystem::exists(shop.file("run")));
+  }
+}
+
 TEST_CASE("bench adam prints a table, or JSON, with a row for each kind of step") {
   auto const table = run_program({KOZERO_BINARY, "bench", "adam", "--params", "20k"});
   CHECK(table.status == 0);
