@@ -196,7 +196,7 @@ int run_program(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return kozero::run_program(argc, argv);
-  } catch (std::exception const& error) { // before MPI was up
+  } catch (std::exception const& error) { // MPI or Kokkos did not come up
     std::fprintf(stderr, "kozero: %s\n", error.what());
     return kozero::exit_failed;
   }

@@ -3,6 +3,8 @@
 
 #include "support/catch.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 using namespace kozero::test;
@@ -184,6 +186,22 @@ TEST_CASE("bench adam prints a table, or JSON, with a row for each kind of step"
   }
   CHECK(object.at("rows").at(0).at("compute") == "bf16");
 }
+
+#ifdef __x86_64__
+TEST_CASE("host loops are held to the target that the environment names") { // CASES 55
+  auto const bench = [](char const* target) {
+    return run_program({KOZERO_BINARY, "bench", "adam", "--params", "1k", "--json"}, {{"KOZERO_HOST_TARGET", target}});
+  };
+  auto const held = bench("x86-64");
+  REQUIRE(held.status == 0);
+  CHECK(nlohmann::json::parse(held.out).at("isa") == "x86-64");
+  for (char const* unknown : {"", "AVX2", "sse"}) {
+    auto const refused = bench(unknown);
+    CHECK(refused.status == 1);
+    CHECK(contains(refused.err, {fmt::format("KOZERO_HOST_TARGET is '{}' (unknown); set it to", unknown)}));
+  }
+}
+#endif
 
 TEST_CASE("bench adam refuses what is no number of parameters, and more than memory holds") {
   for (auto const& [text, part] : std::vector<std::pair<std::string, std::string>>{{"many", "'many'"},
