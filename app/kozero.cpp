@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/runtime.hpp"
+#include "core/signal_listener.hpp"
 #include "core/version.hpp"
 #include "model/families.hpp"
 
@@ -14,6 +15,7 @@
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <optional>
 
 namespace kozero {
 
@@ -31,6 +33,7 @@ struct CommandLine {
   SelftestArguments selftest;
   std::function<int()> run;
   enum class Needs { nothing, one_rank, all_ranks } needs = Needs::one_rank; // nothing: neither MPI nor a device
+  enum class Signals { end_it, ask_to_stop } signals = Signals::end_it;      // TERM, INT and USR1
 
   CommandLine() {
     app.set_version_flag("--version", version());
@@ -59,6 +62,7 @@ private:
         ->excludes(overwrite);
     command.callback([this] {
       needs = Needs::all_ranks;
+      signals = Signals::ask_to_stop;
       run = [this] { return run_train(train); };
     });
   }
@@ -174,6 +178,8 @@ int run_program(int argc, char** argv) {
     return command_line.app.exit(error) == 0 ? exit_done : exit_bad_input;
   }
   if (command_line.needs == CommandLine::Needs::nothing) return run_without_runtime(command_line);
+  std::optional<SignalListener> listener; // outlives the runtime: what MPI and Kokkos start inherits what is blocked
+  if (command_line.signals == CommandLine::Signals::ask_to_stop) listener.emplace();
   std::signal(SIGXFSZ, SIG_IGN); // a file too large for the user's limits is an error like a full disk, not the end
   Runtime runtime(argc, argv);
   log::start(runtime.rank() == 0 ? log::Voice::speaks : log::Voice::silent);

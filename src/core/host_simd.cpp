@@ -2,7 +2,14 @@
 
 #include "core/error.hpp"
 
+#include <cstdlib>
+#include <string_view>
+
 namespace kozero {
+
+namespace {
+constexpr char const* host_target_variable = "KOZERO_HOST_TARGET";
+}
 
 #ifdef KOZERO_HOST_TARGETS
 
@@ -39,6 +46,17 @@ void set_host_target(HostTarget target) {
   detail::host_target = target;
 }
 
+void set_host_target_from_environment() {
+  char const* const text = std::getenv(host_target_variable);
+  if (!text) return;
+  std::string_view const word = text;
+  if (word == "x86-64") return set_host_target(HostTarget::baseline);
+  if (word == "avx2") return set_host_target(HostTarget::avx2);
+  if (word == "avx512") return set_host_target(HostTarget::avx512);
+  throw Error(
+      fmt::format("{} is '{}' (unknown); set it to x86-64, avx2 or avx512, or unset it", host_target_variable, word));
+}
+
 #else
 
 char const* name_of(HostTarget) {
@@ -54,6 +72,10 @@ HostTarget host_target() { return HostTarget::baseline; }
 void set_host_target(HostTarget target) {
   KOZERO_REQUIRE(target == HostTarget::baseline,
                  "host loops have one target on this architecture; choose the baseline");
+}
+void set_host_target_from_environment() {
+  KOZERO_REQUIRE(!std::getenv(host_target_variable),
+                 "{} is set (but host loops have one target on this architecture); unset it", host_target_variable);
 }
 
 #endif

@@ -24,6 +24,9 @@ HostTarget host_target();
 /// For tests, which compare the bits of all targets. No wider one than the processor has; while no loop runs.
 void set_host_target(HostTarget target);
 
+/// To what KOZERO_HOST_TARGET says, if it is set: x86-64, avx2 or avx512. So a test runs as on another processor.
+void set_host_target_from_environment();
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #define KOZERO_HOST_TARGETS 1
 

@@ -1,6 +1,7 @@
 #include "core/runtime.hpp"
 
 #include "core/error.hpp"
+#include "core/host_simd.hpp"
 #include "core/kokkos.hpp"
 #include "core/processors.hpp"
 
@@ -61,10 +62,22 @@ void start_kokkos(int threads, int ranks_on_host) {
 Runtime::Runtime(int& argc, char**& argv) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-  KOZERO_REQUIRE(provided >= MPI_THREAD_FUNNELED,
-                 "MPI gives no thread support (level {}); use an MPI built with MPI_THREAD_FUNNELED", provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+  try {
+    KOZERO_REQUIRE(provided >= MPI_THREAD_FUNNELED,
+                   "MPI gives no thread support (level {}); use an MPI built with MPI_THREAD_FUNNELED", provided);
+    start();
+  } catch (std::exception const& error) {
+    if (ranks_ == 1) throw;
+    // The others may be in a collective, and would wait for this rank.
+    std::fprintf(stderr, "kozero: rank %d: %s\n", rank_, error.what());
+    abort(exit_failed);
+  }
+}
+
+void Runtime::start() const {
+  set_host_target_from_environment();
   HostMasks const host = gather_host_masks(rank_);
   start_kokkos(std::getenv("OMP_NUM_THREADS") ? 0 : thread_share(host.masks, host.rank_on_host),
                static_cast<int>(host.masks.size()));

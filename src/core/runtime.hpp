@@ -6,6 +6,8 @@ namespace kozero {
 ///
 /// Without OMP_NUM_THREADS the processors that the ranks of a host may use are divided among them (thread_share).
 ///
+/// A rank that fails while they come up tells why and ends all ranks. KOZERO_HOST_TARGET is read here.
+///
 /// Finalising MPI waits for all ranks, so while an exception unwinds the destructor leaves everything up; whoever
 /// catches it prints the cause and calls abort().
 class Runtime {
@@ -22,6 +24,8 @@ public:
   [[noreturn]] static void abort(int exit_code);
 
 private:
+  void start() const;
+
   int rank_ = 0;
   int ranks_ = 1;
 };

@@ -1,38 +1,18 @@
 #include "train/stop.hpp"
 
-#include "core/error.hpp"
+#include "core/signal_listener.hpp"
 
 #include <csignal>
-#include <unistd.h>
 
 namespace kozero {
 
-namespace {
-
-volatile std::sig_atomic_t caught = 0;
-
-extern "C" void remember_signal(int number) {
-  if (caught != 0) _exit(exit_failed);
-  caught = number;
-}
-
-} // namespace
-
-StopRequest::StopRequest(std::optional<double> time_limit_s) : time_limit_s_(time_limit_s) {
-  caught = 0;
-  struct sigaction action {};
-  action.sa_handler = remember_signal;
-  action.sa_flags = SA_RESTART;
-  for (int const number : {SIGTERM, SIGINT, SIGUSR1}) sigaction(number, &action, nullptr);
-}
-
 bool StopRequest::wanted() const {
-  if (caught != 0) return true;
+  if (signal() != 0) return true;
   std::chrono::duration<double> const elapsed = std::chrono::steady_clock::now() - start_;
   return time_limit_s_ && elapsed.count() >= *time_limit_s_;
 }
 
-std::int64_t StopRequest::signal() const { return caught; }
+std::int64_t StopRequest::signal() const { return SignalListener::heard(); }
 
 char const* stop_reason(std::int64_t signal) {
   switch (signal) {

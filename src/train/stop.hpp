@@ -5,11 +5,11 @@
 
 namespace kozero {
 
-/// Why a run should end before its last update. TERM, INT and USR1 ask for it, and so does the deck's time limit. The
-/// first signal lets the run save and leave; a second one leaves at once.
+/// Why a run should end before its last update: a signal that this process heard (core/signal_listener.hpp), before the
+/// training too, or the deck's time limit, which counts from here.
 class StopRequest {
 public:
-  explicit StopRequest(std::optional<double> time_limit_s);
+  explicit StopRequest(std::optional<double> time_limit_s) : time_limit_s_(time_limit_s) {}
   /// What this rank has seen; the ranks agree on it with each batch.
   bool wanted() const;
   /// The signal that asked for it on this rank, or 0.

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
+
 namespace kozero::test {
 
 class Workshop {
@@ -42,6 +44,12 @@ public:
     return objects;
   }
   std::string hash(std::string const& run) const { return metrics(run).back().at("state_hash"); }
+
+  /// The number in the name of a run's newest checkpoint.
+  std::int64_t newest_step(std::string const& run) const {
+    auto const name = std::filesystem::read_symlink(file(run + "/checkpoints/latest")).filename().string();
+    return std::stoll(name.substr(name.find('-') + 1));
+  }
 
 private:
   TemporaryFolder folder_;

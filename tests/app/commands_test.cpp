@@ -3,6 +3,8 @@
 
 #include "support/catch.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 using namespace kozero::test;
@@ -141,6 +143,29 @@ TEST_CASE("several ranks tell of a bad deck once, and check prints once") {
   CHECK(times(check.out, "\noptimizer:\n") == 1);
 }
 
+TEST_CASE("a rank that fails while MPI and Kokkos start ends all ranks, and says why") { // CASES 45
+  Workshop const shop;
+  auto const run = shop.train("run");
+  std::vector<std::string> const other = {"env", "KOZERO_HOST_TARGET=mmx"};
+  for (bool const first : {true, false}) {
+    std::vector<std::string> arguments = {KOZERO_MPIEXEC, KOZERO_MPIEXEC_N, "1"};
+    auto const add = [&](std::vector<std::string> const& more) {
+      arguments.insert(arguments.end(), more.begin(), more.end());
+    };
+    if (first) add(other);
+    add(run);
+    add({":", KOZERO_MPIEXEC_N, "1"});
+    if (!first) add(other);
+    add(run);
+    auto const result = Program(arguments).wait(std::chrono::seconds(20));
+    INFO(result.err);
+    CHECK(result.status != 0);
+    CHECK(times(result.err, "KOZERO_HOST_TARGET is 'mmx'") == 1);
+    CHECK(contains(result.err, {first ? "rank 0: " : "rank 1: ", "x86-64, avx2 or avx512"}));
+    CHECK(!std::filesystem::exists(shop.file("run")));
+  }
+}
+
 TEST_CASE("bench adam prints a table, or JSON, with a row for each kind of step") {
   auto const table = run_program({KOZERO_BINARY, "bench", "adam", "--params", "20k"});
   CHECK(table.status == 0);
@@ -161,6 +186,22 @@ TEST_CASE("bench adam prints a table, or JSON, with a row for each kind of step"
   }
   CHECK(object.at("rows").at(0).at("compute") == "bf16");
 }
+
+#ifdef __x86_64__
+TEST_CASE("host loops are held to the target that the environment names") { // CASES 55
+  auto const bench = [](char const* target) {
+    return run_program({KOZERO_BINARY, "bench", "adam", "--params", "1k", "--json"}, {{"KOZERO_HOST_TARGET", target}});
+  };
+  auto const held = bench("x86-64");
+  REQUIRE(held.status == 0);
+  CHECK(nlohmann::json::parse(held.out).at("isa") == "x86-64");
+  for (char const* unknown : {"", "AVX2", "sse"}) {
+    auto const refused = bench(unknown);
+    CHECK(refused.status == 1);
+    CHECK(contains(refused.err, {fmt::format("KOZERO_HOST_TARGET is '{}' (unknown); set it to", unknown)}));
+  }
+}
+#endif
 
 TEST_CASE("bench adam refuses what is no number of parameters, and more than memory holds") {
   for (auto const& [text, part] : std::vector<std::pair<std::string, std::string>>{{"many", "'many'"},

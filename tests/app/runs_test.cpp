@@ -3,29 +3,9 @@
 
 #include "support/catch.hpp"
 
-#include <csignal>
 #include <filesystem>
-#include <thread>
 
 using namespace kozero::test;
-
-namespace {
-
-void wait_for_updates(Workshop const& shop, std::string const& run, std::size_t updates) {
-  auto const start = std::chrono::steady_clock::now();
-  while (!std::filesystem::exists(shop.file(run + "/metrics.jsonl")) || shop.metrics(run).size() < updates) {
-    if (std::chrono::steady_clock::now() - start > std::chrono::seconds(60)) throw std::runtime_error("no updates");
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
-/// The number in the name of the newest checkpoint.
-std::int64_t newest_step(Workshop const& shop, std::string const& run) {
-  auto const name = std::filesystem::read_symlink(shop.file(run + "/checkpoints/latest")).filename().string();
-  return std::stoll(name.substr(name.find('-') + 1));
-}
-
-} // namespace
 
 TEST_CASE("a run leaves its deck, its metrics and a checkpoint") {
   Workshop const shop;
@@ -35,7 +15,7 @@ TEST_CASE("a run leaves its deck, its metrics and a checkpoint") {
   CHECK(result.out.empty());
   CHECK(result.err.find('\r') == std::string::npos); // no progress line: standard error is no terminal
   CHECK(shop.metrics("run").size() == 11);
-  CHECK(newest_step(shop, "run") == 10);
+  CHECK(shop.newest_step("run") == 10);
   auto const deck = run_program({KOZERO_BINARY, "check", shop.file("run/deck.yaml")});
   CHECK(deck.status == 0);
   CHECK(contains(deck.out, {"lr: 0.02"}));
@@ -67,7 +47,7 @@ TEST_CASE("a folder that holds a run is written over only when that is asked for
 
   CHECK(run_program(shop.train("run", {"run.seed=5", "run.updates=3", "--overwrite"})).status == 0);
   CHECK(shop.metrics("run").size() == 4);
-  CHECK(newest_step(shop, "run") == 3);
+  CHECK(shop.newest_step("run") == 3);
   CHECK(!std::filesystem::exists(shop.file("run/checkpoints/step-00000010")));
 }
 
@@ -78,47 +58,6 @@ TEST_CASE("resuming where there is nothing is refused") {
   CHECK(contains(refused.err, {shop.file("run")}));
 }
 
-TEST_CASE("TERM saves at an update's end, exits with 75, and the resumed run ends as if nothing had been") {
-  Workshop const shop;
-  std::vector<std::string> const more = {"run.updates=1500", "zero.stage=2"};
-  REQUIRE(run_program(shop.train("whole", more)).status == 0);
-
-  for (int const signal : {SIGTERM, SIGUSR1}) {
-    std::string const run = "stopped " + std::to_string(signal);
-    Program program(shop.train(run, more));
-    wait_for_updates(shop, run, 20);
-    program.signal(signal);
-    auto const stopped = program.wait();
-    INFO(stopped.err);
-    CHECK(stopped.status == 75);
-    CHECK(contains(stopped.err, {"--resume"}));
-    auto const metrics = shop.metrics(run);
-    std::int64_t const updates = metrics.back().at("updates_applied");
-    CHECK((updates >= 20 && updates < 1500));
-    CHECK(metrics.size() == static_cast<std::size_t>(updates) + 1);
-    CHECK(newest_step(shop, run) == updates);
-
-    auto resume = more;
-    resume.emplace_back("--resume");
-    CHECK(run_program(shop.train(run, resume)).status == 0);
-    CHECK(shop.hash(run) == shop.hash("whole"));
-    CHECK(shop.metrics(run).size() == 1501);
-  }
-}
-
-TEST_CASE("a second signal ends a run at once") {
-  Workshop const shop;
-  Program program(shop.train("run", {"run.updates=1000000"}));
-  wait_for_updates(shop, "run", 1);
-  // Both are there before the run's next look at them.
-  program.signal(SIGSTOP);
-  program.signal(SIGTERM);
-  program.signal(SIGINT);
-  program.signal(SIGCONT);
-  CHECK(program.wait(std::chrono::seconds(10)).status == 1);
-  CHECK(!std::filesystem::exists(shop.file("run/checkpoints/latest")));
-}
-
 TEST_CASE("the time limit ends a run of several ranks with 75, and the run can be resumed") {
   Workshop const shop;
   auto const limited =
@@ -127,7 +66,7 @@ TEST_CASE("the time limit ends a run of several ranks with 75, and the run can b
   CHECK(limited.status == 75);
   CHECK(contains(limited.err, {"time limit", "--resume"}));
   std::int64_t const updates = shop.metrics("run").back().at("updates_applied");
-  CHECK(newest_step(shop, "run") == updates);
+  CHECK(shop.newest_step("run") == updates);
   // On one rank, with the batch that it had.
   auto const resumed = run_program(shop.train(
       "run", {"run.updates=" + std::to_string(updates + 2), "batch.micro=2", "batch.accumulate=2", "--resume"}));

@@ -8,7 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 namespace kozero::test {
@@ -33,6 +38,35 @@ std::vector<char*> pointers(std::vector<std::string> const& strings) {
   for (auto const& string : strings) all.push_back(const_cast<char*>(string.c_str()));
   all.push_back(nullptr);
   return all;
+}
+
+/// The process that started this one; 0 where there is none, or no such process.
+int parent_of(std::filesystem::path const& process) {
+  std::ifstream file(process / "stat");
+  std::string text;
+  std::getline(file, text);
+  // "number (name) state parent": a name may have spaces and brackets.
+  std::istringstream rest(text.substr(std::min(text.rfind(')') + 1, text.size())));
+  std::string state;
+  int parent = 0;
+  return rest >> state >> parent ? parent : 0;
+}
+
+/// What has no children, of all that a process has started.
+std::vector<int> leaves_below(int process) {
+  std::map<int, std::vector<int>> children;
+  for (auto const& entry : std::filesystem::directory_iterator("/proc")) {
+    int const number = std::atoi(entry.path().filename().c_str());
+    if (number > 0) children[parent_of(entry.path())].push_back(number);
+  }
+  std::vector<int> leaves;
+  std::vector<int> family = children[process];
+  for (std::size_t i = 0; i < family.size(); ++i) {
+    auto const& more = children[family[i]];
+    if (more.empty()) leaves.push_back(family[i]);
+    family.insert(family.end(), more.begin(), more.end());
+  }
+  return leaves;
 }
 
 } // namespace
@@ -62,6 +96,13 @@ Program::~Program() {
 
 void Program::signal(int number) const {
   if (process_ > 0) ::kill(process_, number);
+}
+
+void Program::signal_all(int number) const {
+  if (process_ <= 0) return;
+  auto const leaves = leaves_below(process_);
+  signal(number);
+  for (int const process : leaves) ::kill(process, number);
 }
 
 ProgramResult Program::wait(std::chrono::seconds at_most) {

@@ -31,6 +31,8 @@ public:
   Program& operator=(Program const&) = delete;
 
   void signal(int number) const;
+  /// To it, and to what has no children of all that it has started: to a launcher and its ranks.
+  void signal_all(int number) const;
   /// Throws when it takes longer.
   ProgramResult wait(std::chrono::seconds at_most = std::chrono::seconds(120));
 

@@ -5,6 +5,7 @@
 
 #include "comm/self_comm.hpp"
 #include "comm/world.hpp"
+#include "core/signal_listener.hpp"
 
 #include <csignal>
 
@@ -13,11 +14,11 @@ using namespace kozero::test;
 
 namespace {
 
-/// The last rank gets a signal in batch `batch`, counted from 0. It stops after it.
+/// The last rank hears a signal in batch `batch`, counted from 0. It stops after it.
 FaultyComm stopped_in(Communicator& world, Config const& config, std::int64_t batch, int signal) {
   std::int64_t const moment = batch * reductions_a_batch(config, world.size());
   return {world, [&world, moment, signal](std::int64_t reduction, Span) {
-            if (reduction == moment && world.rank() == world.size() - 1) std::raise(signal);
+            if (reduction == moment && world.rank() == world.size() - 1) SignalListener::hear(signal);
           }};
 }
 
@@ -25,6 +26,7 @@ FaultyComm stopped_in(Communicator& world, Config const& config, std::int64_t ba
 void run_and_stop(Communicator& world, Config const& config, std::string const& run, std::int64_t batch, int signal) {
   FaultyComm signalled = stopped_in(world, config, batch, signal);
   CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
+  SignalListener::forget();
 }
 
 /// Resumed, a run ends as one that was never stopped, with one end and no update twice.
@@ -248,10 +250,11 @@ TEST_CASE("a stop right after a skipped update resumes after it") {
   // Two updates are applied before and after batch 3, so the second checkpoint takes the place of the first.
   FaultyComm stopped(*world, [&](std::int64_t reduction, Span gradients) {
     spoil(reduction, gradients);
-    if (reduction == in_batch_3) std::raise(SIGINT);
+    if (reduction == in_batch_3) SignalListener::hear(SIGINT);
   });
   std::string const run = folder.file("stopped");
   CHECK(run_trainer(config, run, stopped) == RunEnd::stopped_early);
+  SignalListener::forget();
   check_resumed(*world, config, run, whole);
 }
 

@@ -1,0 +1,40 @@
+#pragma once
+#include <chrono>
+#include <thread>
+
+namespace kozero {
+
+/// Hears the signals that ask a program to stop, TERM, INT and USR1, on a thread of its own. They are blocked
+/// everywhere else, so none interrupts other code: a library's generated code may keep data where a handler's frame
+/// would go. What must not wait for MPI or for a batch to end can be done by this thread; it never calls MPI.
+///
+///     SignalListener const listener;                 // in main, before MPI and Kokkos start threads: those inherit
+///     …                                              // what is blocked
+///     if (SignalListener::heard() != 0) …            // save and leave
+///
+/// The signals stay blocked when it ends, so that a late one does not spoil the exit status of a run that is saved.
+class SignalListener {
+public:
+  /// A scheduler tells the launcher and every rank, and the launcher tells the ranks: what comes so soon after the
+  /// first signal, by any way and whichever of them, is the same request. A later one ends the process at once, with
+  /// status 1 and nothing saved.
+  static constexpr std::chrono::seconds copies_within{2};
+
+  SignalListener();
+  ~SignalListener();
+  SignalListener(SignalListener const&) = delete;
+  SignalListener& operator=(SignalListener const&) = delete;
+
+  /// The first signal that this process heard, or 0. From any thread.
+  static int heard();
+
+  /// What the thread does with a signal; a test with no listener asks for a stop so. Not from two threads at a time.
+  static void hear(int signal);
+  /// As if none had come: between the trainings of a test.
+  static void forget();
+
+private:
+  std::thread thread_;
+};
+
+} // namespace kozero
