@@ -7,6 +7,7 @@
 #include "io/run_folder.hpp"
 #include "optim/schedule.hpp"
 #include "core/version.hpp"
+#include "train/state_entries.hpp"
 
 #include <algorithm>
 #include <array>
@@ -61,21 +62,21 @@ void Trainer<T>::restore(std::filesystem::path const& checkpoint) {
       std::int64_t const t = reader.info().counters.updates_applied + 1;
       engine_.expect_pending({AdamWScalars(config_.optimizer, rate_of(t), t, *scale), *scale});
     }
-    for (auto const& entry : engine_.state()) reader.read(entry);
+    reader.read(state_entries(engine_.layout(), engine_.state()));
     if (loss_scale_ && reader.info().loss_scale) loss_scale_->restore(*reader.info().loss_scale);
     return reader.info();
   });
   engine_.publish_master(lane_);
   std::string const hash = engine_.state_hash(lane_);
-  if (hash != info.state_hash) {
+  // An older version's hash is of another definition; each dataset was compared with its checksum all the same.
+  if (info.format_version == checkpoint_format_version && hash != info.state_hash) {
     throw SharedError(fmt::format("checkpoint '{}' reads as state {} but says {} (its files do not belong together, or "
                                   "were changed); resume from another one",
                                   checkpoint.string(), hash, info.state_hash));
   }
   counters_ = info.counters;
   looked_at_ = counters_.updates_applied;
-  std::error_code not_there;
-  if (std::filesystem::equivalent(checkpoint, input_.folder / "checkpoints" / "latest", not_there)) {
+  if (is_latest_checkpoint(checkpoint, input_.folder, comm_)) {
     saved_at_ = counters_.batches_seen;
     hash_ = hash;
   }
@@ -279,7 +280,7 @@ void Trainer<T>::save() {
                             .loss_scale = loss_scale_ ? std::optional(loss_scale_->state()) : std::nullopt,
                             .pending_gradient_scale =
                                 engine_.pending() ? std::optional(engine_.pending()->gradient_scale) : std::nullopt};
-  auto const state = engine_.state();
+  auto const state = state_entries(engine_.layout(), engine_.state());
   auto const path = save_checkpoint(input_.folder, info, state, config_.checkpoint.keep, comm_);
   saved_at_ = counters_.batches_seen;
   hash_ = hash;

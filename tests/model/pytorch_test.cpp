@@ -41,7 +41,7 @@ class Reference {
 public:
   Reference(ReferenceFile const& file, std::int64_t stage)
       : file_(file), model_(file.model()), run_(options(stage), comm_) {
-    for (auto const& entry : run_.engine().state()) {
+    for (auto const& entry : run_.state()) {
       if (entry.kind == "master") write(entry, file.read<float>("/parameters/" + entry.name));
     }
     run_.engine().publish_master(Lane());
@@ -51,7 +51,7 @@ public:
 
   std::map<std::string, std::vector<float>> values(std::string const& kind) {
     std::map<std::string, std::vector<float>> tensors;
-    for (auto const& entry : run_.engine().state()) {
+    for (auto const& entry : run_.state()) {
       if (entry.kind == kind) tensors[entry.name] = read(static_cast<float*>(entry.data), entry.interval.size());
     }
     return tensors;

@@ -8,6 +8,7 @@
 #include "model/model.hpp"
 #include "data/batch_shape.hpp"
 #include "data/micro_batches.hpp"
+#include "train/state_entries.hpp"
 #include "train/step.hpp"
 #include "zero/engine.hpp"
 
@@ -170,6 +171,9 @@ public:
     result.hash = engine_.state_hash(Lane());
     return result;
   }
+
+  /// What this rank holds, as a checkpoint has it.
+  std::vector<StateEntry> state() const { return state_entries(engine_.layout(), engine_.state()); }
 
   void set_loss_scale(double scale) { options_.loss_scale = scale; }
   Engine<T>& engine() { return engine_; }
