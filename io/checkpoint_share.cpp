@@ -1,6 +1,7 @@
 #include "io/checkpoint_share.hpp"
 
 #include "core/error.hpp"
+#include "io/checkpoint_memory.hpp"
 
 #include <algorithm>
 #include <map>
