@@ -5,6 +5,9 @@
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
+#include <array>
+#include <set>
+
 using namespace kozero;
 using namespace kozero::test;
 
@@ -16,6 +19,7 @@ std::string stored_deck() {
   config.run.updates = 77;
   config.model = {Family::gpt2, "", 5, 3, 21, 33, 257, false};
   config.data.train = "tokens.bin";
+  config.batch.micro = 4;
   config.batch.global = 12;
   config.optimizer.betas = {0.8, 0.99};
   config.schedule.kind = ScheduleKind::wsd;
