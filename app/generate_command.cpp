@@ -1,9 +1,9 @@
 #include "app/commands.hpp"
 
 #include "core/error.hpp"
+#include "infer/generate.hpp"
 #include "io/checkpoint.hpp"
 #include "io/deck.hpp"
-#include "infer/generate.hpp"
 
 #include <cstdio>
 
@@ -28,7 +28,7 @@ std::vector<std::int32_t> prompt_of(GenerateArguments const& arguments, bool tex
 int run_generate(GenerateArguments const& arguments) {
   Ledger ledger;
   CheckpointReader const checkpoint(resolve_checkpoint(arguments.checkpoint));
-  Config const config = read_deck(checkpoint.info().deck, "the checkpoint's deck").config;
+  Config const config = read_stored_deck(checkpoint.info().deck, checkpoint.info().format_version).config;
   bool const text = checkpoint.info().text;
   auto const prompt = prompt_of(arguments, text);
   auto const write = [text](std::int32_t token) {

@@ -44,8 +44,11 @@ fs::path check_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape c
   fs::path const path = fs::absolute(resolve_checkpoint(wanted));
   CheckpointReader const reader(path);
   auto const& info = reader.info();
+  StoredDeck const stored = read_stored_deck(info.deck, info.format_version);
+  for (auto const& note : stored.notes) log::info("resume: {} (not compared)", note);
   std::string forbidden;
-  for (auto const& difference : compare_decks(read_deck(info.deck, "checkpoint").config, deck.config)) {
+  for (auto const& difference : compare_decks(stored.config, deck.config)) {
+    if (stored.unread.contains(difference.key)) continue;
     auto const line = fmt::format("{}: {} -> {}", difference.key, difference.before, difference.now);
     if (difference.severity == Severity::forbidden) forbidden += "\n  " + line;
     log::info("resume: {} ({})", line, name_of(difference.severity));

@@ -1,7 +1,8 @@
 #pragma once
 #include "comm/communicator.hpp"
-#include "layout/loss_scale_state.hpp"
-#include "layout/state_entry.hpp"
+#include "io/state_entry.hpp"
+#include "layout/former_tensor.hpp"
+#include "optim/loss_scale.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -20,18 +21,22 @@ struct Counters {
   std::int64_t updates_skipped = 0;
 };
 
+/// What is written. Versions from 1 on are read; what they had otherwise says doc/checkpoints.md.
+inline constexpr std::int64_t checkpoint_format_version = 2;
+
 /// What a checkpoint says beside its tensors.
 struct CheckpointInfo {
   Counters counters;
-  std::string deck;              // resolved, YAML
-  std::int64_t ranks = 1;        // that wrote it; saving puts the communicator's size here
-  std::int64_t global_batch = 0; // windows an update
-  std::string state_hash;
+  std::string deck;                              // resolved, YAML
+  std::int64_t ranks = 1;                        // that wrote it; saving puts the communicator's size here
+  std::int64_t global_batch = 0;                 // windows an update
+  std::string state_hash;                        // of the format_version's definition
   std::string version;                           // of kozero
   bool text = false;                             // tokens are bytes of text
   std::optional<LossScaleState> loss_scale = {}; // fp16 alone
   /// Of a delayed update, whose gradient is among the entries as kind "gradient": the factor to multiply that by.
   std::optional<double> pending_gradient_scale = {};
+  std::int64_t format_version = checkpoint_format_version; // of the files; saving writes the one of today
 };
 
 /// Writes <run_dir>/checkpoints/step-00000100/, moves the link `latest` there, then removes all older ones but the
@@ -52,6 +57,11 @@ std::filesystem::path save_checkpoint(std::filesystem::path const& run_dir, Chec
 /// one), or …/latest. Links are followed, so the answer stays the same when `latest` moves on.
 std::filesystem::path resolve_checkpoint(std::filesystem::path const& path);
 
+/// Whether `checkpoint` is what the link `latest` of the run's folder leads to. As rank 0 sees it, on all ranks: it may
+/// decide what they do together. Collective.
+bool is_latest_checkpoint(std::filesystem::path const& checkpoint, std::filesystem::path const& run_dir,
+                          Communicator& comm);
+
 /// Which part of a checkpoint a reader will want: rank `rank` of `ranks` reads about that part of each tensor. It is
 /// looked for in the files of the writers of the same part first; that saves time and nothing else.
 struct ReaderPlace {
@@ -63,7 +73,8 @@ struct ReaderPlace {
 /// what it likes. Opens files as they are needed; everything read is verified against its checksums.
 ///
 ///     CheckpointReader reader(resolve_checkpoint(run_dir));
-///     for (StateEntry const& entry : engine.state()) reader.read(entry);
+///     reader.read(entries);                                            // files of today
+///     reader.read(entries, former_tensors(reader.info().format_version));
 class CheckpointReader {
 public:
   explicit CheckpointReader(std::filesystem::path const& folder, ReaderPlace place = {});
@@ -72,10 +83,14 @@ public:
   CheckpointReader& operator=(CheckpointReader const&) = delete;
 
   CheckpointInfo const& info() const;
-  /// Fills entry.data; the checkpoint must hold all of entry.interval of a tensor of that name, kind, type and shape,
-  /// however it was cut when it was saved. A gradient may be of another floating-point type; it is converted. After an
-  /// Error the memory means nothing.
-  void read(StateEntry const& entry) const;
+  /// Fills the data of all entries; of each, the checkpoint must hold the whole interval of a tensor of that name,
+  /// kind, type and shape, however it was cut when it was saved, or of the one that it stood in when the files were
+  /// written. A gradient may be of another floating-point type; it is converted. After an Error the memory means
+  /// nothing.
+  ///
+  /// Memory for a tile of a file; a transposed tensor is read whole, once for all its entries of a kind.
+  void read(std::span<StateEntry const> entries, FormerTensors const& former = {}) const;
+  void read(StateEntry const& entry, FormerTensors const& former = {}) const;
 
 private:
   struct Files;

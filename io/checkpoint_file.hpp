@@ -6,17 +6,16 @@
 //   /<tensor>/<kind>   the elements [begin, begin + extent) of the flattened tensor, contiguous, little endian
 //     begin              in elements
 //     shape              of the whole tensor
-//     checksum_elements  the dataset is checked in pieces of this many elements, the last one shorter
-//     xxh3_128           (high, low) of each piece
+//     checksum_elements  the dataset is checked in tiles of this many elements, the last one shorter
+//     xxh3_128           (high, low) of each tile
 //
 // A rank that has nothing of a tensor has no dataset of it. What is in several pieces in memory is one dataset here.
 
 #include "io/checkpoint.hpp"
-#include "io/checkpoint_holding.hpp"
-#include "io/hdf5_handle.hpp"
+#include "io/checkpoint_format.hpp"
+#include "io/checkpoint_share.hpp"
 
-#include <array>
-#include <optional>
+#include <functional>
 
 namespace kozero::checkpoint {
 
@@ -25,30 +24,21 @@ struct Stamp {
   std::int64_t rank = 0;
   std::int64_t ranks = 1;
   std::int64_t updates_applied = 0;
+  std::int64_t format_version = checkpoint_format_version;
   friend bool operator==(Stamp const&, Stamp const&) = default;
 };
 
 void write_info(std::filesystem::path const& path, CheckpointInfo const& info);
+/// Its counts are such as a run can have; the sums and products that they are made for fit 64 bits.
 CheckpointInfo read_info(std::filesystem::path const& path);
 
-void write_rank_file(std::filesystem::path const& path, Stamp const& stamp, std::span<Holding const> holdings);
-
-/// The HDF5 types of our element types.
-class Types {
-public:
-  Types();
-  hid_t operator[](DType type) const;
-  std::optional<DType> find(hid_t type) const;
-
-private:
-  h5::Datatype bf16_;
-  h5::Datatype f16_;
-};
+/// The stamp's format_version is the one that is written today.
+void write_rank_file(std::filesystem::path const& path, Stamp const& stamp, std::span<TensorShare const> shares);
 
 /// A dataset of a rank file.
-struct Piece {
-  std::string tensor; // "wte/m"
-  std::vector<std::int64_t> shape;
+struct StoredDataset {
+  std::string name;                // "wte.weight/m"
+  std::vector<std::int64_t> shape; // of the whole tensor
   DType type = DType::f32;
   Interval interval;
 };
@@ -57,10 +47,12 @@ struct Piece {
 class RankFile {
 public:
   RankFile(std::filesystem::path path, Stamp const& expected);
-  /// What is in it.
-  std::vector<Piece> pieces() const;
-  /// Elements `part` of a piece to their place in the entry's memory. Both hold them.
-  void read(Piece const& piece, Interval part, StateEntry const& entry) const;
+  /// What is in it. None is larger than the file.
+  std::vector<StoredDataset> datasets() const;
+  /// Some elements, in the dataset's type; the memory is good for the call alone.
+  using Visit = std::function<void(Interval, unsigned char const*)>;
+  /// Hands the elements `part` of a dataset, which must hold them, to `visit`: tile by tile, ascending, verified.
+  void read(StoredDataset const& dataset, Interval part, Visit const& visit) const;
 
 private:
   std::filesystem::path path_;

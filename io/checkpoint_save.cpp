@@ -30,12 +30,12 @@ void together(Communicator& comm, std::int64_t step, Task&& task) {
 }
 
 /// Where all ranks hold copies of everything, leaves each rank a part of it to write.
-void share_copies(std::vector<checkpoint::Holding>& holdings, Communicator& comm) {
-  std::int64_t sharded = std::ranges::all_of(holdings, &checkpoint::Holding::is_whole) ? 0 : 1;
+void share_copies(std::vector<checkpoint::TensorShare>& shares, Communicator& comm) {
+  std::int64_t sharded = std::ranges::all_of(shares, &checkpoint::TensorShare::is_whole) ? 0 : 1;
   comm.sum(std::span(&sharded, 1));
   if (sharded > 0) return;
-  for (auto& holding : holdings) {
-    holding.reduce_to(Partition(holding.interval.size(), comm.size()).shard(comm.rank()));
+  for (auto& share : shares) {
+    share.reduce_to(Partition(share.interval.size(), comm.size()).shard(comm.rank()));
   }
 }
 
@@ -55,7 +55,7 @@ fs::path save_checkpoint(fs::path const& run_dir, CheckpointInfo const& info, st
   });
   comm.broadcast(checkpoints, 0);
   checkpoint::NewFolder folder(checkpoints, step);
-  std::vector<checkpoint::Holding> own;
+  std::vector<checkpoint::TensorShare> own;
   together(comm, step, [&] { own = checkpoint::join(entries); });
   share_copies(own, comm);
   try {

@@ -40,6 +40,23 @@ std::string shown(YamlNode const& node) {
   return "nothing";
 }
 
+/// Whether a checkpoint's tensors are of another model if the key has another value.
+bool makes_model(Key const& key) { return key.section() == "model" && key.severity == Severity::forbidden; }
+
+/// Gives `to` the value of `from`, which is the same key of another configuration.
+void copy_value(Key const& to, Key const& from) {
+  std::visit(
+      [&]<class Slot>(Slot const& slot) {
+        auto const& source = std::get<Slot>(from.slot);
+        if constexpr (std::is_same_v<Slot, Choice>) {
+          slot.set(source.get());
+        } else {
+          *slot = *source;
+        }
+      },
+      to.slot);
+}
+
 /// What stands before '=' in an override.
 bool is_key_path(std::string const& path) {
   auto const legal = [](char c) {
@@ -55,6 +72,30 @@ public:
   explicit DeckReader(std::string name) : name_(std::move(name)) {}
   DeckReader(DeckReader const&) = delete;
   DeckReader& operator=(DeckReader const&) = delete;
+
+  StoredDeck read_stored(std::string_view text) {
+    read_document(text);
+    complete_named_size();
+    for (auto const& key : keys_) {
+      std::string const fault = unread_.contains(key.path) ? "" : limits_fault(key);
+      if (fault.empty()) continue;
+      Origin const& origin = origins_[key.path];
+      add_fault(origin.line, origin.column, key.path, fault);
+      unread_.insert(key.path);
+    }
+    auto const lost = [this](Key const& key) { return makes_model(key) && unread_.contains(key.path); };
+    if (broken_ || std::ranges::any_of(keys_, lost)) {
+      throw Error(fmt::format("the deck in the checkpoint does not say what its model is; read it with the kozero that "
+                              "wrote it:\n{}",
+                              fmt::join(sorted_messages(faults_), "\n")));
+    }
+    Config preset;
+    auto const presets = keys_of(preset);
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      if (unread_.contains(keys_[i].path)) copy_value(keys_[i], presets[i]);
+    }
+    return {config_, unread_, sorted_messages(faults_)};
+  }
 
   Deck read(std::string_view text, std::vector<std::string> const& overrides) {
     config_.model = ModelConfig(family_of(text, overrides));
@@ -365,6 +406,10 @@ private:
 
 Deck read_deck(std::string_view text, std::string const& name, std::vector<std::string> const& overrides) {
   return DeckReader(name).read(text, overrides);
+}
+
+StoredDeck read_stored_deck(std::string_view text, std::int64_t format_version) {
+  return DeckReader(fmt::format("deck of format_version {}", format_version)).read_stored(text);
 }
 
 } // namespace kozero

@@ -4,6 +4,7 @@
 #include "io/text_file.hpp"
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,18 @@ struct Deck {
 /// Reads YAML text, then overrides "key.path=value", the last of several winning. `name` is for messages:
 /// "deck.yaml:14:5: …". InputError with all faults, one a line, when there are any. Looks at no file.
 Deck read_deck(std::string_view text, std::string const& name, std::vector<std::string> const& overrides = {});
+
+/// The deck in a checkpoint, as far as today's keys can say it.
+struct StoredDeck {
+  Config config;
+  std::set<std::string> unread;   // keys with a value that is refused today: here they have their defaults
+  std::vector<std::string> notes; // what was left out, one line each
+};
+
+/// Reads the deck of a checkpoint of that format_version, which any kozero may have written: keys that are no more are
+/// left out, values that today's words or limits refuse become the defaults. But the keys that make the model are as
+/// they were: Error where they cannot be read. Keys are not checked against each other.
+StoredDeck read_stored_deck(std::string_view text, std::int64_t format_version);
 
 /// Prints all keys as a deck that reads back as the same configuration. The origins that there are become comments,
 /// with `name` for the deck.

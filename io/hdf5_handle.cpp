@@ -63,6 +63,13 @@ Datatype text_type(Job const& job, std::size_t size) {
   return type;
 }
 
+/// Before memory is taken for what a file says that it holds.
+void require_fits_file(Job const& job, hid_t object, std::uint64_t bytes) {
+  auto const most = static_cast<std::uint64_t>(file_bytes(job, object));
+  KOZERO_REQUIRE(bytes <= most, "{} (it claims {} bytes or more of a file of {}); {}", job.problem, bytes, most,
+                 job.advice);
+}
+
 // The size of a text, once it is sure that this is one of fixed length.
 std::size_t text_size(Job const& job, Datatype const& type, Dataspace const& space) {
   bool const fits = H5Tget_class(type.id()) == H5T_STRING && H5Tis_variable_str(type.id()) == 0 &&
@@ -98,7 +105,9 @@ template <class T>
 std::vector<T> get_array(Job const& job, hid_t object, char const* name, hid_t type) {
   Attribute const attribute(KOZERO_HDF5_CALL(job, H5Aopen(object, name, H5P_DEFAULT)));
   Dataspace const space(KOZERO_HDF5_CALL(job, H5Aget_space(attribute.id())));
-  std::vector<T> values(static_cast<std::size_t>(KOZERO_HDF5_CALL(job, H5Sget_simple_extent_npoints(space.id()))));
+  auto const count = static_cast<std::size_t>(KOZERO_HDF5_CALL(job, H5Sget_simple_extent_npoints(space.id())));
+  require_fits_file(job, object, count);
+  std::vector<T> values(count);
   if (!values.empty()) KOZERO_HDF5_CALL(job, H5Aread(attribute.id(), type, values.data()));
   return values;
 }
@@ -121,6 +130,13 @@ File create_file(std::filesystem::path const& path, Job const& job) {
 File open_file(std::filesystem::path const& path, Job const& job) {
   auto const access = file_access(job);
   return File(KOZERO_HDF5_CALL(job, H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id())));
+}
+
+std::int64_t file_bytes(Job const& job, hid_t object) {
+  File const file(KOZERO_HDF5_CALL(job, H5Iget_file_id(object)));
+  hsize_t bytes = 0;
+  KOZERO_HDF5_CALL(job, H5Fget_filesize(file.id(), &bytes));
+  return static_cast<std::int64_t>(bytes);
 }
 
 Dataspace simple_space(Job const& job, std::int64_t count) {
@@ -175,7 +191,9 @@ std::string get_text(Job const& job, hid_t object, char const* name) {
   Attribute const attribute(KOZERO_HDF5_CALL(job, H5Aopen(object, name, H5P_DEFAULT)));
   Datatype const type(KOZERO_HDF5_CALL(job, H5Aget_type(attribute.id())));
   Dataspace const space(KOZERO_HDF5_CALL(job, H5Aget_space(attribute.id())));
-  std::string text(text_size(job, type, space), '\0');
+  std::size_t const size = text_size(job, type, space);
+  require_fits_file(job, object, size);
+  std::string text(size, '\0');
   KOZERO_HDF5_CALL(job, H5Aread(attribute.id(), type.id(), text.data()));
   return without_padding(std::move(text));
 }
@@ -195,7 +213,9 @@ std::string get_long_text(Job const& job, hid_t group, char const* name) {
   Dataset const dataset(KOZERO_HDF5_CALL(job, H5Dopen2(group, name, H5P_DEFAULT)));
   Datatype const type(KOZERO_HDF5_CALL(job, H5Dget_type(dataset.id())));
   Dataspace const space(KOZERO_HDF5_CALL(job, H5Dget_space(dataset.id())));
-  std::string text(text_size(job, type, space), '\0');
+  std::size_t const size = text_size(job, type, space);
+  require_fits_file(job, group, size);
+  std::string text(size, '\0');
   KOZERO_HDF5_CALL(job, H5Dread(dataset.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()));
   text = without_padding(std::move(text));
   auto const digest = Hash128::of(text.data(), text.size());

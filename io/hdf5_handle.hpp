@@ -68,6 +68,9 @@ void prepare_library();
 File create_file(std::filesystem::path const& path, Job const& job);
 File open_file(std::filesystem::path const& path, Job const& job);
 
+/// Bytes of the file that an object is in. Nothing in it can be larger, whatever it claims.
+std::int64_t file_bytes(Job const& job, hid_t object);
+
 /// The attribute with the checksums of a dataset: XXH3-128 as two words, high and low.
 inline constexpr char const* checksum_name = "xxh3_128";
 

@@ -5,6 +5,7 @@
 #include "core/rng.hpp"
 #include "kernels/flat.hpp"
 #include "kernels/shapes.hpp"
+#include "model/families.hpp"
 #include "model/model.hpp"
 
 #include <algorithm>
@@ -47,7 +48,8 @@ public:
         model_(config.model, 1, Recompute::none, Purpose::infer, ledger),
         tokens_(ledger, Category::workspace, "tokens", context_),
         logits_(ledger, Category::logits, "logits", padded_vocabulary(vocabulary_)) {
-    for (auto const& block : model_.layout()) load(checkpoint, block, ledger);
+    auto const former = architecture_of(config.model)->former_tensors(checkpoint.info().format_version);
+    for (auto const& block : model_.layout()) load(checkpoint, former, block, ledger);
   }
 
   /// logits [V] after the last of `text`, of which the model sees the last `context` tokens.
@@ -69,16 +71,14 @@ public:
   }
 
 private:
-  void load(CheckpointReader const& checkpoint, BlockLayout const& block, Ledger& ledger) {
+  void load(CheckpointReader const& checkpoint, FormerTensors const& former, BlockLayout const& block, Ledger& ledger) {
     DeviceBuffer<float> master(ledger, Category::staging, block.name(), block.size());
     for (auto const& tensor : block.tensors()) {
-      checkpoint.read({tensor.spec.name,
-                       "master",
-                       tensor.spec.shape,
-                       {0, tensor.spec.size()},
-                       DType::f32,
-                       master.data() + tensor.offset,
-                       Space::device});
+      StateEntry const entry{tensor.spec.name,  "master",
+                             tensor.spec.shape, {0, tensor.spec.size()},
+                             DType::f32,        master.data() + tensor.offset,
+                             Space::device};
+      checkpoint.read(entry, former);
     }
     blocks_.emplace_back(ledger, Category::parameters, block.name(), block.size());
     convert<DeviceExec, T, float>(lane_, blocks_.back().data(), master.data(), block.size());

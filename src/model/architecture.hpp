@@ -54,7 +54,9 @@ public:
   virtual std::int64_t product_width() const = 0;
 
   /// Where the tensor of that name stood in checkpoints of an older format; nothing: under its name, as it stands.
-  virtual std::optional<FormerTensor> former_tensor(std::string const& name, int format_version) const = 0;
+  virtual std::optional<FormerTensor> former_tensor(std::string const& name, std::int64_t format_version) const = 0;
+  /// All of them, by today's names.
+  FormerTensors former_tensors(std::int64_t format_version) const;
 
   /// `layout` is this architecture's and outlives the units. Memory comes from `ledger`.
   template <class T>

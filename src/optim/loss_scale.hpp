@@ -1,8 +1,17 @@
 #pragma once
 #include "config/config.hpp"
-#include "layout/loss_scale_state.hpp"
+
+#include <cstdint>
 
 namespace kozero {
+
+/// Where a dynamic loss scale stands: what a checkpoint keeps of it.
+struct LossScaleState {
+  double scale = 1;              // a power of two
+  std::int64_t clean_in_row = 0; // updates without an overflow since the last overflow or doubling
+  std::int64_t overflows = 0;    // since the scale was last doubled
+  friend bool operator==(LossScaleState const&, LossScaleState const&) = default;
+};
 
 /// The dynamic loss scale of fp16 (Micikevicius et al., 2018, section 3.2). The loss is multiplied by a power of two,
 /// so that small gradients do not become 0 in fp16, and gradients are divided by it before they are used. The scale is

@@ -7,8 +7,6 @@
 #include "io/run_folder.hpp"
 
 #include <algorithm>
-#include <array>
-#include <system_error>
 
 namespace kozero {
 
@@ -24,17 +22,6 @@ TrainingSetup setup_of(RunInput const& input) {
           .tokens = std::make_shared<CorpusTokens>(input.corpus, input.config.run.seed)};
 }
 
-/// Whether it is the checkpoint that the folder's link names. Rank 0's view counts. Collective.
-bool is_latest(std::filesystem::path const& checkpoint, std::filesystem::path const& folder, Communicator& comm) {
-  std::error_code not_there;
-  std::array<std::int64_t, 1> answer = {0};
-  if (comm.rank() == 0) {
-    answer[0] = std::filesystem::equivalent(checkpoint, folder / "checkpoints" / "latest", not_there) ? 1 : 0;
-  }
-  comm.sum(std::span<std::int64_t>(answer));
-  return answer[0] > 0;
-}
-
 } // namespace
 
 Trainer::Trainer(RunInput const& input, Communicator& comm, Ledger& ledger)
@@ -46,7 +33,7 @@ void Trainer::start() {
   if (input_.resume) {
     hash_ = training_->restore(*input_.resume);
     looked_at_ = training_->counters().updates_applied;
-    if (is_latest(*input_.resume, input_.folder, comm_)) saved_at_ = training_->counters().batches_seen;
+    if (is_latest_checkpoint(*input_.resume, input_.folder, comm_)) saved_at_ = training_->counters().batches_seen;
     if (!input_.config.offload.delays()) drain(); // the run before may have delayed
   } else {
     training_->initialise();

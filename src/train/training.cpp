@@ -2,7 +2,9 @@
 
 #include "comm/agree.hpp"
 #include "config/compute_type.hpp"
+#include "model/families.hpp"
 #include "optim/schedule.hpp"
+#include "train/state_entries.hpp"
 #include "train/training_of.hpp"
 
 #include <algorithm>
@@ -32,19 +34,25 @@ std::string TrainingOf<T>::restore(std::filesystem::path const& checkpoint) {
       std::int64_t const t = reader.info().counters.updates_applied + 1;
       engine_.expect_pending({AdamWScalars(setup_.config.optimizer, rate_of(t), t, *scale), *scale});
     }
-    for (auto const& entry : state()) reader.read(entry);
+    reader.read(state(), architecture_of(setup_.config.model)->former_tensors(reader.info().format_version));
     if (loss_scale_ && reader.info().loss_scale) loss_scale_->restore(*reader.info().loss_scale);
     return reader.info();
   });
   engine_.publish_master(lane_);
   std::string const hash = state_hash();
-  if (hash != info.state_hash) {
+  // An older version's hash is of another definition; each dataset was compared with its checksum all the same.
+  if (info.format_version == checkpoint_format_version && hash != info.state_hash) {
     throw SharedError(fmt::format("checkpoint '{}' reads as state {} but says {} (its files do not belong together, or "
                                   "were changed); resume from another one",
                                   checkpoint.string(), hash, info.state_hash));
   }
   counters_ = info.counters;
   return hash;
+}
+
+template <class T>
+std::vector<StateEntry> TrainingOf<T>::state() const {
+  return state_entries(model_.layout(), engine_.state());
 }
 
 template <class T>

@@ -19,7 +19,7 @@ public:
   double loss_of(std::int64_t batch) override;
   Counters const& counters() const override { return counters_; }
   bool has_pending() const override { return engine_.pending().has_value(); }
-  std::vector<StateEntry> state() const override { return engine_.state(); }
+  std::vector<StateEntry> state() const override;
   std::string state_hash() const override { return engine_.state_hash(lane_); }
   CheckpointInfo checkpoint_info() const override;
   MovedSoFar moved() const override { return {comm_.traffic(), engine_.link()}; }

@@ -216,15 +216,15 @@ std::int64_t Engine<T>::drain(Lane const& lane) {
 }
 
 template <class T>
-std::vector<StateEntry> Engine<T>::state() const {
-  auto entries = optimizer_.entries(layout_);
-  if (!pending_) return entries;
+std::vector<HeldState> Engine<T>::state() const {
+  auto held = optimizer_.held();
+  if (!pending_) return held;
   for (std::size_t p = 0; p < optimizer_.parts().size(); ++p) {
     Piece const& piece = optimizer_.parts()[p].piece;
-    append_entries(entries, layout_[piece.block], piece.interval, "gradient", grads_->type(),
-                   grads_->former(static_cast<int>(p)), piece.space == Space::host ? Space::pinned : Space::device);
+    held.push_back({piece.block, piece.interval, StateKind::gradient, grads_->type(),
+                    grads_->former(static_cast<int>(p)), piece.space == Space::host ? Space::pinned : Space::device});
   }
-  return entries;
+  return held;
 }
 
 template <class T>

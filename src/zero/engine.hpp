@@ -2,9 +2,9 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "layout/block_layout.hpp"
-#include "layout/state_entry.hpp"
 #include "layout/unit_schedule.hpp"
 #include "zero/grad_store.hpp"
+#include "zero/held_state.hpp"
 #include "zero/host_update.hpp"
 #include "zero/optimizer_state.hpp"
 #include "zero/param_store.hpp"
@@ -77,11 +77,11 @@ public:
   bool between_updates() const { return host_update_.under_way(); }
   /// Applies the pending update now. Returns how many that are.
   std::int64_t drain(Lane const& lane);
-  /// A checkpoint's gradient will be read into the entries of state(), to be applied so.
+  /// A checkpoint's gradient will be read into the arrays of state(), to be applied so.
   void expect_pending(PendingUpdate const& update) { pending_ = update; }
 
   /// This rank's pieces of master, m and v, and of the pending gradient: what a checkpoint holds.
-  std::vector<StateEntry> state() const;
+  std::vector<HeldState> state() const;
   /// The master has changed from outside (a checkpoint was read): derives the parameters from it.
   void publish_master(Lane const& lane);
   /// XXH3-128 over all tensors in model order, of each the master, m and v: the same on every rank, for every stage,

@@ -45,6 +45,7 @@ float* OptimizerState::Part::data(StateKind kind) const {
   case StateKind::master: return master.data();
   case StateKind::m: return m.data();
   case StateKind::v: return v.data();
+  case StateKind::gradient: break;
   }
   return nullptr;
 }
@@ -84,18 +85,14 @@ void OptimizerState::initialise(ModelLayout const& layout, std::int64_t seed) {
   }
 }
 
-std::vector<StateEntry> OptimizerState::entries(ModelLayout const& layout) const {
-  std::vector<StateEntry> entries;
+std::vector<HeldState> OptimizerState::held() const {
+  std::vector<HeldState> held;
   for (Part const& part : parts_) {
-    auto const& block = layout[static_cast<std::size_t>(part.piece.block)];
-    auto const append = [&](char const* kind, PlacedBuffer<float> const& array) {
-      append_entries(entries, block, part.piece.interval, kind, DType::f32, array.data(), part.piece.space);
-    };
-    append("master", part.master);
-    append("m", part.m);
-    append("v", part.v);
+    for (StateKind const kind : {StateKind::master, StateKind::m, StateKind::v}) {
+      held.push_back({part.piece.block, part.piece.interval, kind, DType::f32, part.data(kind), part.piece.space});
+    }
   }
-  return entries;
+  return held;
 }
 
 void OptimizerState::copy_to_host(Lane const& lane, int block, StateKind kind, Interval interval, float* to) const {
@@ -111,17 +108,6 @@ void OptimizerState::copy_to_host(Lane const& lane, int block, StateKind kind, I
       Kokkos::deep_copy(lane.exec(), target, make_vec(from, common.size()));
       lane.fence();
     }
-  }
-}
-
-void append_entries(std::vector<StateEntry>& entries, BlockLayout const& block, Interval piece, char const* kind,
-                    DType type, void* data, Space space) {
-  for (auto const& tensor : block.tensors()) {
-    Interval const part = intersect(tensor.interval(), piece);
-    Interval const in_tensor{part.begin - tensor.offset, part.end - tensor.offset};
-    void* const first =
-        part.empty() ? nullptr : static_cast<unsigned char*>(data) + (part.begin - piece.begin) * size_of(type);
-    entries.push_back({tensor.spec.name, kind, tensor.spec.shape, in_tensor, type, first, space});
   }
 }
 

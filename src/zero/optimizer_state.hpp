@@ -2,16 +2,13 @@
 #include "core/lane.hpp"
 #include "core/ledger.hpp"
 #include "layout/block_layout.hpp"
-#include "layout/state_entry.hpp"
+#include "zero/held_state.hpp"
 #include "zero/placed_buffer.hpp"
 #include "zero/plan.hpp"
 
 #include <vector>
 
 namespace kozero {
-
-/// The arrays of the optimizer's state.
-enum class StateKind { master, m, v };
 
 /// The fp32 truth: master parameters and Adam's moments of what this rank updates, piece by piece, on the device or the
 /// host as the plan says.
@@ -22,14 +19,14 @@ public:
     Piece piece;
     std::int64_t decay_count = 0; // elements before the block's decay_end
     PlacedBuffer<float> master, m, v;
-    float* data(StateKind kind) const;
+    float* data(StateKind kind) const; // null for the gradient, which is not here
   };
 
   OptimizerState(Plan const& plan, ModelLayout const& layout, Ledger& ledger);
 
   /// Master from (seed, tensor, element); moments zero.
   void initialise(ModelLayout const& layout, std::int64_t seed);
-  std::vector<StateEntry> entries(ModelLayout const& layout) const;
+  std::vector<HeldState> held() const;
   /// Elements `interval` of a block, which this rank updates all, to host memory. Waits for the lane.
   void copy_to_host(Lane const& lane, int block, StateKind kind, Interval interval, float* to) const;
 
@@ -38,10 +35,5 @@ public:
 private:
   std::vector<Part> parts_;
 };
-
-/// The entries of a checkpoint that an array over a piece makes: one a tensor of its block, also of those that it has
-/// nothing of. `data` is of the piece's first element.
-void append_entries(std::vector<StateEntry>& entries, BlockLayout const& block, Interval piece, char const* kind,
-                    DType type, void* data, Space space);
 
 } // namespace kozero

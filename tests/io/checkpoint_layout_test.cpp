@@ -1,39 +1,12 @@
 // What another program sees that reads a rank's file with HDF5 alone.
 #include "comm/self_comm.hpp"
 #include "io/checkpoint.hpp"
+#include "io/raw_file.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
-#include <hdf5.h>
-
 using namespace kozero;
 using namespace kozero::test;
-
-namespace {
-
-struct RawFile {
-  explicit RawFile(std::filesystem::path const& path) : id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)) {}
-  ~RawFile() { H5Fclose(id); }
-  std::vector<double> numbers(char const* dataset) const {
-    hid_t const data = H5Dopen2(id, dataset, H5P_DEFAULT);
-    hid_t const space = H5Dget_space(data);
-    std::vector<double> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
-    CHECK(H5Dread(data, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
-    H5Sclose(space);
-    H5Dclose(data);
-    return values;
-  }
-  std::vector<long long> attribute(char const* object, char const* name, std::size_t count) const {
-    std::vector<long long> values(count);
-    hid_t const attribute = H5Aopen_by_name(id, object, name, H5P_DEFAULT, H5P_DEFAULT);
-    CHECK(H5Aread(attribute, H5T_NATIVE_LLONG, values.data()) >= 0);
-    H5Aclose(attribute);
-    return values;
-  }
-  hid_t id;
-};
-
-} // namespace
 
 TEST_CASE("a rank's file is plain HDF5 with the layout that is documented") {
   std::vector<float> floats{1.5f, -2.25f, 1e-42f};

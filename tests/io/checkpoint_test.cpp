@@ -64,7 +64,7 @@ std::vector<std::string> names_in(fs::path const& folder) {
 void read_all(fs::path const& folder, SampleState& state, ReaderPlace place = {}) {
   state.clear();
   CheckpointReader const reader(folder, place);
-  for (auto const& entry : state.entries()) reader.read(entry);
+  reader.read(state.entries());
 }
 
 /// While it lives, no file of this process can grow past `bytes`: what a full disk does, without filling one.
@@ -264,6 +264,20 @@ TEST_CASE("the newest checkpoints stay, and latest is the last one") {
     auto const message = message_of<Error>([&] { world.save(state, 40, 0); });
     CHECK(contains(message, {"checkpoint.keep is 0"}));
   }
+}
+
+TEST_CASE("whether a checkpoint is the latest is what rank 0 sees, on all ranks") { // CASES 46
+  World world;
+  auto state = world.own(tiny_tensors());
+  fs::path const older = world.save(state, 1, 2);
+  fs::path const newest = world.save(state, 2, 2);
+  CHECK(is_latest_checkpoint(newest, world.run(), world.comm()));
+  CHECK_FALSE(is_latest_checkpoint(older, world.run(), world.comm()));
+  fs::path const nowhere = world.run() / "nowhere"; // as on a rank that does not see the folder yet, or no more
+  bool const leads = world.rank() == 0;
+  CHECK(is_latest_checkpoint(newest, leads ? world.run() : nowhere, world.comm()));
+  CHECK_FALSE(is_latest_checkpoint(newest, leads ? nowhere : world.run(), world.comm()));
+  world.comm().barrier();
 }
 
 TEST_CASE("leftovers of killed runs go, and what is not ours stays") {

@@ -21,7 +21,7 @@ std::map<std::string, Values> first_values(ModelConfig const& model) {
   SelfComm comm;
   SmallRun<float> run({.model = model}, comm);
   std::map<std::string, Values> values;
-  for (auto const& entry : run.engine().state()) {
+  for (auto const& entry : run.state()) {
     if (entry.kind != "master") continue;
     auto const* const data = static_cast<float const*>(entry.data);
     values[entry.name] = Values(data, data + entry.interval.size());
@@ -105,7 +105,7 @@ TEST_CASE("every element of format 1 is one of today's, and stood where its firs
       for (std::int64_t i = 0; i < spec.size(); ++i) {
         std::int64_t const row_of_former = is_transposed ? i % former.shape[0] : 0;
         std::int64_t const at =
-            former.first + (is_transposed ? row_of_former * former.shape[1] + i / former.shape[0] : i);
+            former.begin + (is_transposed ? row_of_former * former.shape[1] + i / former.shape[0] : i);
         ++elements.at(static_cast<std::size_t>(at));
         if (spec.init.kind == TensorInit::Kind::normal) REQUIRE(spec.random_number(i) == at);
       }

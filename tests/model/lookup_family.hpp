@@ -120,7 +120,7 @@ public:
     return 6.0 * static_cast<double>(config_.vocabulary) * static_cast<double>(own_.channels);
   }
   std::int64_t product_width() const override { return own_.channels; }
-  std::optional<FormerTensor> former_tensor(std::string const&, int) const override { return std::nullopt; }
+  std::optional<FormerTensor> former_tensor(std::string const&, std::int64_t) const override { return std::nullopt; }
 
   template <class T>
   UnitList<T> build(ModelLayout const& layout, BuildOptions const& options, Ledger& ledger) const {

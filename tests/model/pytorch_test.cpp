@@ -40,7 +40,7 @@ std::vector<float> read_tensor(ReferenceFile const& file, std::string const& gro
       auto const out = static_cast<std::size_t>(former.shape[0]);
       from = i % out * (size / out) + i / out;
     }
-    values[i] = all.at(static_cast<std::size_t>(former.first) + from);
+    values[i] = all.at(static_cast<std::size_t>(former.begin) + from);
   }
   return values;
 }
@@ -55,7 +55,7 @@ public:
   Reference(ReferenceFile const& file, std::int64_t stage)
       : file_(file), model_(file.model()), rates_(file.read<double>("/adamw/lr")),
         run_(options(stage), comm_, [this](std::int64_t update) { return rates_[update - 1]; }) {
-    for (auto const& entry : run_.engine().state()) {
+    for (auto const& entry : run_.state()) {
       if (entry.kind == "master") {
         write(entry, read_tensor(file, "/parameters/", entry.name, static_cast<std::size_t>(entry.interval.size())));
       }
@@ -67,7 +67,7 @@ public:
 
   std::map<std::string, std::vector<float>> values(std::string const& kind) {
     std::map<std::string, std::vector<float>> tensors;
-    for (auto const& entry : run_.engine().state()) {
+    for (auto const& entry : run_.state()) {
       if (entry.kind == kind) tensors[entry.name] = read(static_cast<float*>(entry.data), entry.interval.size());
     }
     return tensors;

@@ -21,7 +21,7 @@ std::map<std::string, std::set<std::string>> const& arrows() {
       {"optim", {"optim", "layout", "config", "core"}},
       {"model", {"model", "kernels", "layout", "config", "core"}},
       {"zero", {"zero", "comm", "optim", "kernels", "layout", "config", "core"}},
-      {"io", {"io", "comm", "layout", "config", "core"}},
+      {"io", {"io", "optim", "comm", "layout", "config", "core"}},
       {"data", {"data", "model", "io", "kernels", "comm", "layout", "config", "core"}},
       {"plan", {"plan", "train", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}},
       {"train", {"train", "data", "model", "zero", "io", "kernels", "optim", "comm", "layout", "config", "core"}},

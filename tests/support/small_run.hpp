@@ -151,6 +151,9 @@ public:
   Model<T>& model() { return training_.model(); }
   BatchFeed& feed() { return training_.feed(); }
 
+  /// What this rank holds, as a checkpoint has it.
+  std::vector<StateEntry> state() const { return training_.state(); }
+
 private:
   static TrainingSetup with_rate(TrainingSetup setup, std::function<double(std::int64_t)> rate) {
     setup.rate = std::move(rate);

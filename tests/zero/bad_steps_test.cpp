@@ -105,7 +105,7 @@ TEST_CASE("a batch without a valid target has loss 0, and only decay moves, on m
     SmallRun<float> run(options, *world);
     auto const values = [&] {
       std::vector<std::vector<float>> tensors;
-      for (auto const& entry : run.engine().state()) {
+      for (auto const& entry : run.state()) {
         if (entry.kind != "master") continue;
         Vec<float const> const part = make_vec<float const>(static_cast<float*>(entry.data), entry.interval.size());
         auto const host = Kokkos::create_mirror_view_and_copy(HostMemory(), part);
@@ -120,7 +120,7 @@ TEST_CASE("a batch without a valid target has loss 0, and only decay moves, on m
     CHECK(step.update.norm == 0.0);
     CHECK(step.update.applied == 1);
     std::size_t tensor = 0;
-    for (auto const& entry : run.engine().state()) {
+    for (auto const& entry : run.state()) {
       if (entry.kind != "master") continue;
       float const keep = entry.shape.size() >= 2 ? 1.0f - 1e-2f * 0.1f : 1.0f;
       for (std::size_t i = 0; i < before[tensor].size(); ++i) {

@@ -51,7 +51,7 @@ public:
       sums_.emplace_back("g", size);
       for (auto const& tensor : block.tensors()) place_[tensor.spec.name] = {master_.size() - 1, tensor.offset};
     }
-    for (auto const& entry : engine.state()) {
+    for (auto const& entry : state_entries(layout_, engine.state())) {
       if (entry.kind != "master" || entry.interval.empty()) continue;
       std::memcpy(at(master_, entry), entry.data, static_cast<std::size_t>(entry.interval.size()) * sizeof(float));
     }
@@ -213,11 +213,11 @@ void check_against_oracle(SmallRunOptions const& options, Communicator& comm, st
     }
     CHECK(step.update.applied == applied - before);
     CHECK(run.engine().pending().has_value() == pending.has_value());
-    oracle.check_state(without_gradients(run.engine().state()));
+    oracle.check_state(without_gradients(run.state()));
   }
   if (pending) oracle.apply(*pending, ++applied);
   CHECK(run.engine().drain(Lane()) == (pending ? 1 : 0));
-  oracle.check_state(run.engine().state());
+  oracle.check_state(run.state());
 }
 
 SmallRunOptions some_updates(std::int64_t stage, double ratio, std::int64_t start) {

@@ -31,7 +31,7 @@ public:
 
   std::int64_t product_width() const override { return own_.width; }
 
-  std::optional<FormerTensor> former_tensor(std::string const& name, int format_version) const override {
+  std::optional<FormerTensor> former_tensor(std::string const& name, std::int64_t format_version) const override {
     return gpt2_former_tensor(config_, name, format_version);
   }
 

@@ -87,7 +87,8 @@ std::vector<UnitUses> gpt2_uses(ModelConfig const& config) {
   return uses;
 }
 
-std::optional<FormerTensor> gpt2_former_tensor(ModelConfig const& config, std::string const& name, int format_version) {
+std::optional<FormerTensor> gpt2_former_tensor(ModelConfig const& config, std::string const& name,
+                                               std::int64_t format_version) {
   if (format_version != 1) return std::nullopt;
   std::int64_t const c = gpt2_config(config).width;
   std::size_t const in_layer = name.find('.', name.find('.') + 1) + 1; // after "h.3."

@@ -20,7 +20,8 @@ ModelLayout gpt2_layout(ModelConfig const& config);
 std::vector<UnitUses> gpt2_uses(ModelConfig const& config);
 
 /// Format 1 had q, k and v in one tensor, and the two projections [out, in].
-std::optional<FormerTensor> gpt2_former_tensor(ModelConfig const& config, std::string const& name, int format_version);
+std::optional<FormerTensor> gpt2_former_tensor(ModelConfig const& config, std::string const& name,
+                                               std::int64_t format_version);
 
 /// Places of a unit's tensors in its layout.
 namespace gpt2_embedding_tensor {

@@ -9,9 +9,9 @@
 
 namespace kozero {
 
-/// A piece of one state tensor that a rank holds: elements `interval` of the flattened tensor `name`.
+/// What a rank holds of a state tensor in one memory: elements `interval` of the flattened tensor `name`.
 struct StateEntry {
-  std::string name;                // "h.0.attn.qkv.weight"
+  std::string name;                // "h.0.attn.q.weight"
   std::string kind;                // "master", "m", "v"; "gradient" of a delayed update
   std::vector<std::int64_t> shape; // of the whole tensor
   Interval interval;               // may be empty

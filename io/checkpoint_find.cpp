@@ -1,0 +1,69 @@
+#include "core/log.hpp"
+#include "io/checkpoint.hpp"
+#include "io/checkpoint_folder.hpp"
+
+namespace kozero {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char const* naming_advice =
+    "give the folder of a run (with checkpoints/ in it) or of a checkpoint (step-00000100)";
+
+/// The folder of checkpoints that belongs to a folder: itself, or the one in it.
+fs::path checkpoints_in(fs::path const& folder) {
+  std::error_code ignored;
+  return fs::is_directory(folder / "checkpoints", ignored) ? folder / "checkpoints" : folder;
+}
+
+bool is_checkpoint(fs::path const& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / checkpoint::info_name, ignored);
+}
+
+bool is_empty_or_partial(fs::path const& checkpoints) {
+  std::error_code ignored;
+  for (auto const& item : fs::directory_iterator(checkpoints, ignored)) {
+    if (item.path().extension() != ".partial" && item.is_directory(ignored)) return false;
+  }
+  return true;
+}
+
+} // namespace
+
+fs::path resolve_checkpoint(fs::path const& path) {
+  std::error_code ignored;
+  KOZERO_REQUIRE(fs::exists(path, ignored), "no checkpoint at '{}' (no such file or folder); {}", path.string(),
+                 naming_advice);
+  KOZERO_REQUIRE(fs::is_directory(path, ignored), "no checkpoint at '{}' (a file, not a folder); {}", path.string(),
+                 naming_advice);
+  if (is_checkpoint(path)) return fs::canonical(path);
+
+  fs::path const checkpoints = checkpoints_in(path);
+  if (is_checkpoint(checkpoints / checkpoint::latest_name)) return fs::canonical(checkpoints / checkpoint::latest_name);
+  if (auto const steps = checkpoint::list_steps(checkpoints); !steps.empty()) {
+    auto const newest = fs::canonical(checkpoint::step_path(checkpoints, steps.back()));
+    log::warn("'{}' has no usable link 'latest'; taking the newest checkpoint, '{}'", checkpoints.string(),
+              newest.string());
+    return newest;
+  }
+  bool const is_run = checkpoints != path;
+  KOZERO_REQUIRE(!(is_run && is_empty_or_partial(checkpoints)),
+                 "no checkpoint in '{}' (at most partial ones of a save that did not end); start the run anew or give "
+                 "another one",
+                 checkpoints.string());
+  throw Error(
+      fmt::format("'{}' is not a checkpoint of kozero (neither {} nor checkpoints/ with complete steps in it); {}",
+                  path.string(), checkpoint::info_name, naming_advice));
+}
+
+bool is_latest_checkpoint(fs::path const& checkpoint, fs::path const& run_dir, Communicator& comm) {
+  std::error_code not_there;
+  std::string answer =
+      fs::equivalent(checkpoint, run_dir / "checkpoints" / checkpoint::latest_name, not_there) ? "yes" : "no";
+  comm.broadcast(answer, 0);
+  return answer == "yes";
+}
+
+} // namespace kozero

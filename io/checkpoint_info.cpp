@@ -1,0 +1,93 @@
+// checkpoint.h5: where the run stood, and its deck.
+#include "io/checkpoint_file.hpp"
+#include "io/checkpoint_format.hpp"
+
+#include <cmath>
+
+namespace kozero::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// No run counts so far; sums of such counts are far from 64 bits.
+constexpr std::int64_t most_counted = std::int64_t{1} << 50;
+
+std::int64_t get_count(h5::Job const& job, hid_t file, char const* name, std::int64_t least = 0) {
+  std::int64_t const count = h5::get_integer(job, file, name);
+  KOZERO_REQUIRE(count >= least && count <= most_counted, "{} (its {} is {}, which cannot be); {}", job.problem, name,
+                 count, job.advice);
+  return count;
+}
+
+double get_factor(h5::Job const& job, hid_t file, char const* name) {
+  double const factor = h5::get_number(job, file, name);
+  KOZERO_REQUIRE(std::isfinite(factor), "{} (its {} is {}, which cannot be); {}", job.problem, name, factor,
+                 job.advice);
+  return factor;
+}
+
+// Attributes that only some runs have.
+
+void put_scales(h5::Job const& job, hid_t file, CheckpointInfo const& info) {
+  if (auto const& state = info.loss_scale) {
+    h5::put(job, file, "loss_scale", state->scale);
+    h5::put(job, file, "loss_scale_clean_in_row", state->clean_in_row);
+    h5::put(job, file, "loss_scale_overflows", state->overflows);
+  }
+  if (info.pending_gradient_scale) h5::put(job, file, "pending_gradient_scale", *info.pending_gradient_scale);
+}
+
+void get_scales(h5::Job const& job, hid_t file, CheckpointInfo& info) {
+  if (h5::has_attribute(job, file, "loss_scale")) {
+    info.loss_scale = LossScaleState{.scale = get_factor(job, file, "loss_scale"),
+                                     .clean_in_row = get_count(job, file, "loss_scale_clean_in_row"),
+                                     .overflows = get_count(job, file, "loss_scale_overflows")};
+  }
+  if (h5::has_attribute(job, file, "pending_gradient_scale")) {
+    info.pending_gradient_scale = get_factor(job, file, "pending_gradient_scale");
+  }
+}
+
+} // namespace
+
+void write_info(fs::path const& path, CheckpointInfo const& info) {
+  auto const job = writing(path);
+  auto file = h5::create_file(path, job);
+  put_format(job, file.id(), info_format);
+  h5::put(job, file.id(), "version", info.version);
+  h5::put(job, file.id(), "batches_seen", info.counters.batches_seen);
+  h5::put(job, file.id(), "updates_applied", info.counters.updates_applied);
+  h5::put(job, file.id(), "updates_skipped", info.counters.updates_skipped);
+  h5::put(job, file.id(), "ranks", info.ranks);
+  h5::put(job, file.id(), "global_batch", info.global_batch);
+  h5::put(job, file.id(), "state_hash", info.state_hash);
+  h5::put(job, file.id(), "text", std::int64_t{info.text});
+  put_scales(job, file.id(), info);
+  h5::put_long_text(job, file.id(), "deck", info.deck);
+  file.close(job);
+}
+
+CheckpointInfo read_info(fs::path const& path) {
+  auto const job = reading(path);
+  auto const file = h5::open_file(path, job);
+  CheckpointInfo info;
+  info.format_version = require_format(job, path, file.id(), info_format);
+  info.version = h5::get_text(job, file.id(), "version");
+  info.counters.batches_seen = get_count(job, file.id(), "batches_seen");
+  info.counters.updates_applied = get_count(job, file.id(), "updates_applied");
+  info.counters.updates_skipped = get_count(job, file.id(), "updates_skipped");
+  info.ranks = get_count(job, file.id(), "ranks", 1);
+  info.global_batch = get_count(job, file.id(), "global_batch");
+  // The place in the data is their product.
+  KOZERO_REQUIRE(info.global_batch == 0 || info.counters.batches_seen <= (std::int64_t{1} << 62) / info.global_batch,
+                 "{} (its {} batches of {} windows cannot be); {}", job.problem, info.counters.batches_seen,
+                 info.global_batch, job.advice);
+  info.state_hash = h5::get_text(job, file.id(), "state_hash");
+  info.text = h5::get_integer(job, file.id(), "text") != 0;
+  get_scales(job, file.id(), info);
+  info.deck = h5::get_long_text(reading(path, "deck"), file.id(), "deck");
+  return info;
+}
+
+} // namespace kozero::checkpoint
