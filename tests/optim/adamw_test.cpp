@@ -222,6 +222,30 @@ TEMPLATE_LIST_TEST_CASE("one thread or many, any instruction set: the same bits"
   }
 }
 
+TEST_CASE("without an array of parameters the master has the same bits") {
+  AdamWScalars const scalars(OptimizerConfig(), 1e-3, 3, 0.5);
+  for (HostTarget const target : host_targets()) {
+    AsHostTarget const as(target);
+    for (bool const alone : {true, false}) {
+      CAPTURE(name_of(target), alone);
+      State state = random_state(count);
+      State expected = state;
+      step_by_hand(expected, decay_end, scalars);
+      std::vector<float> none;
+      AdamWShard<float> shard = part(state, none, 0, count, decay_end);
+      shard.parameter = nullptr;
+      if (alone) {
+        adamw_step_by_this_thread(shard, scalars);
+      } else {
+        adamw_step(HostLane(), shard, scalars);
+      }
+      CHECK(same_bits(state.master, expected.master));
+      CHECK(same_bits(state.m, expected.m));
+      CHECK(same_bits(state.v, expected.v));
+    }
+  }
+}
+
 TEST_CASE("moments below the least normal number become zero, all others keep their bits") { // CASES 50
   AdamWScalars const scalars(OptimizerConfig(), 1e-3, 3, 1.0);
   State const start = tiny_state(count);
