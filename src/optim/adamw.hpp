@@ -54,7 +54,7 @@ struct AdamWShard {
   float* v = nullptr;
   void const* gradient = nullptr;
   DType gradient_type = DType::f32; // or that of T
-  T* parameter = nullptr;           // out: the master rounded to the compute type; null: T is float, and the master it
+  T* parameter = nullptr; // out: the master rounded to the compute type; null where it is the master (T is float)
 };
 
 /// One AdamW step as a parallel_for over `shard` on Exec: the device, or the host for offloaded state.
