@@ -4,8 +4,8 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/processors.hpp"
-#include "io/bench_record.hpp"
 #include "io/host_memory.hpp"
+#include "io/json.hpp"
 #include "optim/adam_bench.hpp"
 
 #include <unistd.h>
@@ -39,38 +39,74 @@ HostOffer host_offer() {
           .target = host_target()};
 }
 
-void print_table(AdamBenchRecord const& record) {
-  fmt::print("AdamW on the host: {} parameters, {}, threads {}\n\n", record.parameters, record.isa, record.threads);
+/// What one run of the benchmark is about.
+struct Setting {
+  std::int64_t parameters = 0;
+  int threads = 1;
+  std::string isa = {};
+};
+
+void print_table(Setting const& setting, std::vector<AdamBenchRow> const& rows) {
+  fmt::print("AdamW on the host: {} parameters, {}, threads {}\n\n", setting.parameters, setting.isa, setting.threads);
   constexpr char const* line = "{:<8} {:<9} {:>7} {:>15} {:>12} {:>7} {:>11} {:>6}\n";
   fmt::print(line, "compute", "gradients", "threads", "bytes/parameter", "ns/parameter", "GB/s", "probe GB/s", "share");
-  for (AdamBenchRecord::Row const& row : record.rows) {
+  for (AdamBenchRow const& row : rows) {
     fmt::print(line, row.compute, row.gradients, row.threads, row.bytes_per_parameter,
                fmt::format("{:.3f}", row.ns_per_parameter), fmt::format("{:.1f}", row.gb_per_s),
                fmt::format("{:.1f}", row.probe_gb_per_s), fmt::format("{:.2f}", row.share));
   }
   fmt::print(
-      "\nbytes: master, m and v in and out, the gradient in, the result in and out (a processor reads the line "
-      "that it\nwrites a part of). The probe reads and writes three arrays of floats. Medians of rounds in which "
+      "\nbytes: master, m and v in and out, the gradient in, a 16-bit result in and out (a processor reads the line "
+      "that\nit writes a part of). The probe reads and writes three arrays of floats. Medians of rounds in which "
       "both take turns.\n");
+}
+
+void print_cold_table(std::vector<AdamBenchRow> const& rows) {
+  constexpr char const* line = "{:<8} {:<9} {:>7} {:>17} {:>17} {:>6}\n";
+  fmt::print("\nRows without a gradient, whose moments decay through the least normal number\n\n");
+  fmt::print(line, "compute", "gradients", "threads", "warm ns/parameter", "cold ns/parameter", "ratio");
+  for (AdamBenchRow const& row : rows) {
+    fmt::print(line, row.compute, row.gradients, row.threads, fmt::format("{:.3f}", row.cold->warm_ns_per_parameter),
+               fmt::format("{:.3f}", row.cold->cold_ns_per_parameter), fmt::format("{:.2f}", row.cold->ratio));
+  }
+}
+
+Json json_of(AdamBenchRow const& row) {
+  Json object = {{"compute", row.compute},
+                 {"gradients", row.gradients},
+                 {"threads", row.threads},
+                 {"bytes_per_parameter", row.bytes_per_parameter},
+                 {"ns_per_parameter", row.ns_per_parameter},
+                 {"gb_per_s", row.gb_per_s},
+                 {"probe_gb_per_s", row.probe_gb_per_s},
+                 {"share", row.share}};
+  if (row.cold) {
+    object["cold"] = {{"warm_ns_per_parameter", row.cold->warm_ns_per_parameter},
+                      {"cold_ns_per_parameter", row.cold->cold_ns_per_parameter},
+                      {"ratio", row.cold->ratio}};
+  }
+  return object;
+}
+
+void print_json(Setting const& setting, std::vector<AdamBenchRow> const& rows) {
+  Json object = {{"parameters", setting.parameters}, {"threads", setting.threads}, {"isa", setting.isa}};
+  for (AdamBenchRow const& row : rows) object["rows"].push_back(json_of(row));
+  fmt::print("{}\n", object.dump(2));
 }
 
 } // namespace
 
 int run_bench_adam(BenchAdamArguments const& arguments) {
-  std::int64_t const parameters = parameters_of(arguments.params);
+  Setting const setting{.parameters = parameters_of(arguments.params),
+                        .threads = static_cast<int>(HostExec().concurrency()),
+                        .isa = name_of(host_target())};
   Ledger ledger;
-  std::vector<AdamBenchRow> const rows = bench_adam(parameters, ledger);
-
-  AdamBenchRecord record{
-      .parameters = parameters, .threads = static_cast<int>(HostExec().concurrency()), .isa = name_of(host_target())};
-  for (AdamBenchRow const& row : rows) {
-    record.rows.push_back({row.compute, row.gradients, row.threads, row.bytes_per_parameter, row.ns_per_parameter,
-                           row.gb_per_s, row.probe_gb_per_s, row.share});
-  }
+  auto const rows = bench_adam(setting.parameters, arguments.cold ? ColdRows::measured : ColdRows::left_out, ledger);
   if (arguments.json) {
-    fmt::print("{}", to_json(record));
+    print_json(setting, rows);
   } else {
-    print_table(record);
+    print_table(setting, rows);
+    if (arguments.cold) print_cold_table(rows);
   }
   for (auto const& warning : adam_bench_warnings(rows, host_offer())) log::warn("warning: {}", warning);
   return exit_done;

@@ -24,6 +24,7 @@ struct CheckArguments {
 
 struct BenchAdamArguments {
   std::string params = "200M"; // with k, M, G as in a deck
+  bool cold = false;           // rows without a gradient too
   bool json = false;
 };
 

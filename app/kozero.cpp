@@ -118,6 +118,7 @@ private:
     command.require_subcommand(1);
     CLI::App& adam = *command.add_subcommand("adam", "The optimizer's step on the host, beside the speed of memory");
     adam.add_option("--params", bench_adam.params, "Parameters to update, with k, M or G")->capture_default_str();
+    adam.add_flag("--cold", bench_adam.cold, "Measure rows that get no gradient too, beside rows that do");
     adam.add_flag("--json", bench_adam.json, "Print one JSON object instead of a table");
     adam.callback([this] { run = [this] { return run_bench_adam(bench_adam); }; });
   }

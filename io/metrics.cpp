@@ -2,9 +2,9 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "io/json.hpp"
 
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,8 +18,6 @@
 namespace kozero {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 

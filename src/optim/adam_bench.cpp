@@ -5,16 +5,30 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <limits>
 
 namespace kozero {
 
 namespace {
 
 enum class Threads { all, one };
+enum class Moments { warm, cold };
+enum class Result { apart, in_master }; // where new parameters go: fp32 ones on the device are the master
 
-constexpr std::int64_t tile = 16384; // elements of the probe that a thread takes at a time, as AdamW's
+constexpr std::int64_t tile = 16384;          // elements of the probe that a thread takes at a time, as AdamW's
+constexpr std::int64_t cold_limit = 16 << 20; // parameters that are measured cold: too many for caches
+constexpr std::int64_t cold_updates = 32;     // that a cold row lives
+constexpr std::int64_t cold_crossing = 4;     // in which the moments become subnormal, a row of a model at a time
+constexpr std::int64_t row_elements = 1024;
 
 using Static = Kokkos::RangePolicy<HostExec, Kokkos::Schedule<Kokkos::Static>>;
+
+/// base^exponent, for a small one.
+float power(double base, int exponent) {
+  double result = 1;
+  for (int i = 0; i < exponent; ++i) result *= base;
+  return static_cast<float>(result);
+}
 
 /// Elements [begin, end) of three arrays, read and written by the loop that the compiler makes of it.
 void probe_range(float* a, float* b, float* c, std::int64_t begin, std::int64_t end, float s) {
@@ -31,25 +45,36 @@ void probe_range(float* a, float* b, float* c, std::int64_t begin, std::int64_t 
   });
 }
 
-/// The state of a number of parameters, with numbers as training has them: none so small that arithmetic slows down.
+/// The state of a number of parameters.
 template <class T, class G>
 class AdamArrays {
 public:
-  AdamArrays(std::int64_t count, Ledger& ledger)
-      : count_(count), master_(ledger, Category::master, "bench", count, Init::none),
+  AdamArrays(std::int64_t count, Result result, Ledger& ledger)
+      : count_(count), result_(result), master_(ledger, Category::master, "bench", count, Init::none),
         m_(ledger, Category::first_moment, "bench", count, Init::none),
         v_(ledger, Category::second_moment, "bench", count, Init::none),
         gradient_(ledger, Category::gradients, "bench", count, HostBuffer<G>::Init::none),
-        parameter_(ledger, Category::parameters, "bench", count, HostBuffer<T>::Init::none) {
-    fill();
+        parameter_(ledger, Category::parameters, "bench", result == Result::apart ? count : 0,
+                   HostBuffer<T>::Init::none) {
+    fill(Moments::warm, count);
   }
 
-  static constexpr int bytes_per_parameter = 2 * 3 * sizeof(float) + sizeof(G) + 2 * sizeof(T);
+  int bytes_per_parameter() const {
+    return static_cast<int>(2 * 3 * sizeof(float) + sizeof(G) + (result_ == Result::apart ? 2 * sizeof(T) : 0));
+  }
+  std::int64_t count() const { return count_; }
 
-  void step(Threads threads) const {
+  /// Of the first `count` parameters.
+  void step(Threads threads, std::int64_t count) const {
     AdamWScalars const scalars(OptimizerConfig(), 1e-4, 10, 1.0);
-    AdamWShard<T> const shard{count_,    count_,           master_.data(), m_.data(),
-                              v_.data(), gradient_.data(), dtype_of<G>,    parameter_.data()};
+    AdamWShard<T> const shard{.count = count,
+                              .decay_count = count,
+                              .master = master_.data(),
+                              .m = m_.data(),
+                              .v = v_.data(),
+                              .gradient = gradient_.data(),
+                              .gradient_type = dtype_of<G>,
+                              .parameter = result_ == Result::apart ? parameter_.data() : nullptr};
     if (threads == Threads::one) {
       adamw_step_by_this_thread(shard, scalars);
     } else {
@@ -73,25 +98,31 @@ public:
     }
   }
 
-private:
-  using Init = HostBuffer<float>::Init;
-
-  // By the threads that will use it.
-  void fill() {
-    Kokkos::parallel_for("kozero::bench::fill", Static(0, count_),
-                         [master = master_.data(), m = m_.data(), v = v_.data(), gradient = gradient_.data(),
-                          parameter = parameter_.data()](std::int64_t i) {
+  /// The first `count` parameters, by the threads that will use them. Warm: as training has them, nowhere so small that
+  /// arithmetic slows down. Cold: rows that have had no gradient for long.
+  void fill(Moments moments, std::int64_t count) const {
+    Kokkos::parallel_for("kozero::bench::fill", Static(0, count),
+                         [cold = moments == Moments::cold, betas = OptimizerConfig().betas, master = master_.data(),
+                          m = m_.data(), v = v_.data(), gradient = gradient_.data(),
+                          parameter = result_ == Result::apart ? parameter_.data() : nullptr](std::int64_t i) {
                            float const value = static_cast<float>(i % 17 - 8) * 0.02f + 0.01f;
+                           // Subnormal after so many updates.
+                           int const left = static_cast<int>(i / row_elements % cold_crossing) + 1;
                            master[i] = value;
-                           m[i] = 0.1f * value;
-                           v[i] = 0.01f * value * value;
-                           gradient[i] = static_cast<G>(0.5f * value);
-                           parameter[i] = static_cast<T>(value);
+                           m[i] = cold ? least_normal / power(betas[0], left) : 0.1f * value;
+                           v[i] = cold ? least_normal / power(betas[1], left) : 0.01f * value * value;
+                           gradient[i] = static_cast<G>(cold ? 0.0f : 0.5f * value);
+                           if (parameter) parameter[i] = static_cast<T>(value);
                          });
     HostExec().fence();
   }
 
+private:
+  using Init = HostBuffer<float>::Init;
+  static constexpr float least_normal = std::numeric_limits<float>::min();
+
   std::int64_t count_;
+  Result result_;
   HostBuffer<float> master_, m_, v_;
   HostBuffer<G> gradient_;
   HostBuffer<T> parameter_;
@@ -115,15 +146,16 @@ double seconds_of(std::function<void()> const& work, std::int64_t times) {
 /// The row of one number of threads. Step and probe of a round are compared with each other, so that what else goes on
 /// on the host touches both.
 template <class T, class G>
-AdamBenchRow measure(AdamArrays<T, G> const& arrays, std::int64_t count, Threads threads) {
+AdamBenchRow measure(AdamArrays<T, G> const& arrays, Threads threads) {
   constexpr int rounds = 7;
+  std::int64_t const count = arrays.count();
   std::int64_t const times = std::max<std::int64_t>(1, 2'000'000 / count); // or a small count is over too soon
-  constexpr int bytes = AdamArrays<T, G>::bytes_per_parameter;
+  int const bytes = arrays.bytes_per_parameter();
   constexpr int probe_bytes = 2 * 3 * sizeof(float);
   std::vector<double> steps, probes, shares;
   for (int round = 0; round < rounds; ++round) {
     probes.push_back(seconds_of([&] { arrays.probe(threads); }, times));
-    steps.push_back(seconds_of([&] { arrays.step(threads); }, times));
+    steps.push_back(seconds_of([&] { arrays.step(threads, count); }, times));
     shares.push_back(bytes * probes.back() / (probe_bytes * steps.back()));
   }
   double const ns = median(steps) / static_cast<double>(count) * 1e9;
@@ -137,19 +169,41 @@ AdamBenchRow measure(AdamArrays<T, G> const& arrays, std::int64_t count, Threads
           .share = median(shares)};
 }
 
+/// Warm and cold take turns too.
 template <class T, class G>
-void add_rows(std::vector<AdamBenchRow>& rows, std::int64_t count, Ledger& ledger) {
-  AdamArrays<T, G> const arrays(count, ledger);
-  rows.push_back(measure(arrays, count, Threads::all));
-  if (rows.back().threads > 1) rows.push_back(measure(arrays, count, Threads::one));
+ColdRate measure_cold(AdamArrays<T, G> const& arrays, Threads threads) {
+  constexpr int rounds = 3;
+  std::int64_t const count = std::min(arrays.count(), cold_limit);
+  auto const ns_of = [&](Moments moments) {
+    arrays.fill(moments, count);
+    return seconds_of([&] { arrays.step(threads, count); }, cold_updates) / static_cast<double>(count) * 1e9;
+  };
+  std::vector<double> warm, cold, ratios;
+  for (int round = 0; round < rounds; ++round) {
+    warm.push_back(ns_of(Moments::warm));
+    cold.push_back(ns_of(Moments::cold));
+    ratios.push_back(cold.back() / warm.back());
+  }
+  arrays.fill(Moments::warm, count);
+  return {.warm_ns_per_parameter = median(warm), .cold_ns_per_parameter = median(cold), .ratio = median(ratios)};
+}
+
+template <class T, class G>
+void add_rows(std::vector<AdamBenchRow>& rows, std::int64_t count, Result result, ColdRows cold, Ledger& ledger) {
+  AdamArrays<T, G> const arrays(count, result, ledger);
+  for (Threads const threads : {Threads::all, Threads::one}) {
+    rows.push_back(measure(arrays, threads));
+    if (cold == ColdRows::measured) rows.back().cold = measure_cold(arrays, threads);
+    if (rows.back().threads == 1) break;
+  }
 }
 
 template <class T, class G>
 double quick_ns(std::int64_t count) {
   Ledger own;
-  AdamArrays<T, G> const arrays(count, own);
+  AdamArrays<T, G> const arrays(count, Result::apart, own); // as offload has it
   std::vector<double> steps;
-  for (int i = 0; i < 3; ++i) steps.push_back(seconds_of([&] { arrays.step(Threads::all); }, 1));
+  for (int i = 0; i < 3; ++i) steps.push_back(seconds_of([&] { arrays.step(Threads::all, count); }, 1));
   return *std::min_element(steps.begin(), steps.end()) / static_cast<double>(count) * 1e9; // others may be at work now
 }
 
@@ -160,11 +214,11 @@ double quick_ns(std::int64_t count, DType gradients) {
 
 } // namespace
 
-std::vector<AdamBenchRow> bench_adam(std::int64_t parameters, Ledger& ledger) {
+std::vector<AdamBenchRow> bench_adam(std::int64_t parameters, ColdRows cold, Ledger& ledger) {
   std::vector<AdamBenchRow> rows;
-  add_rows<bf16, bf16>(rows, parameters, ledger);
-  add_rows<bf16, float>(rows, parameters, ledger);
-  add_rows<float, float>(rows, parameters, ledger);
+  add_rows<bf16, bf16>(rows, parameters, Result::apart, cold, ledger);
+  add_rows<bf16, float>(rows, parameters, Result::apart, cold, ledger);
+  add_rows<float, float>(rows, parameters, Result::in_master, cold, ledger);
   return rows;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 namespace kozero {
 
@@ -21,6 +22,10 @@ AdamWScalars::AdamWScalars(OptimizerConfig const& config, double lr, std::int64_
   gradient_scale = static_cast<float>(scale);
 }
 
+/// Whether the parameters are an array beside the master, or the master itself. Not in the unnamed namespace: kernels
+/// of an accelerator are templates of it.
+enum class Parameters { apart, in_master };
+
 namespace {
 
 constexpr std::int64_t tile = 16384; // elements a thread takes at a time: 16 bytes each fit the second-level cache
@@ -28,7 +33,7 @@ constexpr std::int64_t group = 32;   // elements between prefetches: one line of
 constexpr std::int64_t ahead = 512;  // elements
 
 /// Elements [begin, end) of a shard, as one loop that vectorises.
-template <class G, class T>
+template <class G, Parameters where, class T>
 KOKKOS_FORCEINLINE_FUNCTION void update(AdamWShard<T> const& shard, std::int64_t begin, std::int64_t end, float keep,
                                         AdamWScalars const& s) {
   G const* const gradient = static_cast<G const*>(shard.gradient);
@@ -38,13 +43,15 @@ KOKKOS_FORCEINLINE_FUNCTION void update(AdamWShard<T> const& shard, std::int64_t
   T* const parameter = shard.parameter;
   KOZERO_INDEPENDENT
   for (std::int64_t i = begin; i < end; ++i) {
-    parameter[i] = static_cast<T>(adamw_element(master[i], m[i], v[i], static_cast<float>(gradient[i]), keep, s));
+    float const p = adamw_element(master[i], m[i], v[i], static_cast<float>(gradient[i]), keep, s);
+    if constexpr (where == Parameters::apart) parameter[i] = static_cast<T>(p);
   }
 }
 
-/// Elements [begin, end) of a shard on the host. Five arrays at once are more than the processor's own prefetchers
-/// follow at the speed of memory, so the loop asks for its lines itself: `kozero bench adam` measures what that gains.
-template <class G, class T>
+/// Elements [begin, end) of a shard on the host. Four or five arrays at once are more than the processor's own
+/// prefetchers follow at the speed of memory, so the loop asks for its lines itself: `kozero bench adam` measures what
+/// that gains.
+template <class G, Parameters where, class T>
 void run_range(AdamWShard<T> const& shard, std::int64_t begin, std::int64_t end, float keep,
                AdamWScalars const& scalars) {
   host_simd([shard, begin, end, keep, s = scalars] {
@@ -54,20 +61,20 @@ void run_range(AdamWShard<T> const& shard, std::int64_t begin, std::int64_t end,
       prefetch<group>(shard.m, i + ahead);
       prefetch<group>(shard.v, i + ahead);
       prefetch<group>(static_cast<G const*>(shard.gradient), i + ahead);
-      prefetch<group>(shard.parameter, i + ahead);
-      update<G>(shard, i, i + group, keep, s);
+      if constexpr (where == Parameters::apart) prefetch<group>(shard.parameter, i + ahead);
+      update<G, where>(shard, i, i + group, keep, s);
     }
-    update<G>(shard, i, end, keep, s);
+    update<G, where>(shard, i, end, keep, s);
   });
 }
 
-template <class G, class T>
+template <class G, Parameters where, class T>
 void run_tile(AdamWShard<T> const& shard, std::int64_t index, AdamWScalars const& scalars) {
   std::int64_t const begin = index * tile;
   std::int64_t const end = std::min(shard.count, begin + tile);
   std::int64_t const turn = std::clamp(shard.decay_count, begin, end);
-  run_range<G>(shard, begin, turn, scalars.keep, scalars);
-  run_range<G>(shard, turn, end, 1.0f, scalars);
+  run_range<G, where>(shard, begin, turn, scalars.keep, scalars);
+  run_range<G, where>(shard, turn, end, 1.0f, scalars);
 }
 
 template <class T>
@@ -76,39 +83,48 @@ std::int64_t tiles_of(AdamWShard<T> const& shard) {
 }
 
 // The schedule is static, so that a thread finds the elements that it was the first to touch.
-template <class G, class T>
+template <class G, Parameters where, class T>
 void run(HostLane const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars) {
   Kokkos::parallel_for("kozero::adamw::host",
                        Kokkos::RangePolicy<HostExec, Kokkos::Schedule<Kokkos::Static>>(lane.exec(), 0, tiles_of(shard)),
-                       [=](std::int64_t index) { run_tile<G>(shard, index, scalars); });
+                       [=](std::int64_t index) { run_tile<G, where>(shard, index, scalars); });
 }
 
 } // namespace
 
 #if KOZERO_HAS_ACCELERATOR
-template <class G, class T>
+template <class G, Parameters where, class T>
 void run(Lane const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars) {
   Kokkos::parallel_for(
       "kozero::adamw::device", Kokkos::RangePolicy<DeviceExec>(lane.exec(), 0, shard.count),
       KOKKOS_LAMBDA(std::int64_t i) {
         G const* const gradient = static_cast<G const*>(shard.gradient);
+        T* const parameter = shard.parameter;
         float const keep = i < shard.decay_count ? scalars.keep : 1.0f;
-        shard.parameter[i] = static_cast<T>(
-            adamw_element(shard.master[i], shard.m[i], shard.v[i], static_cast<float>(gradient[i]), keep, scalars));
+        float const p =
+            adamw_element(shard.master[i], shard.m[i], shard.v[i], static_cast<float>(gradient[i]), keep, scalars);
+        if (where == Parameters::apart) parameter[i] = static_cast<T>(p);
       });
 }
 #endif
 
 namespace {
 
-/// run(type) with the type of the gradients.
+template <Parameters value>
+using Where = std::integral_constant<Parameters, value>;
+
+/// run_as(type, where) with the type of the gradients and the place of the parameters.
 template <class T, class Run>
-void with_gradient_type(AdamWShard<T> const& shard, Run const& run_as) {
+void with_kind(AdamWShard<T> const& shard, Run const& run_as) {
   KOZERO_ASSERT(shard.gradient_type == DType::f32 || shard.gradient_type == dtype_of<T>);
+  if constexpr (std::is_same_v<T, float>) {
+    if (shard.parameter == nullptr) return run_as(float(), Where<Parameters::in_master>());
+  }
+  KOZERO_ASSERT(shard.parameter != nullptr || shard.count == 0);
   if (shard.gradient_type == DType::f32) {
-    run_as(float());
+    run_as(float(), Where<Parameters::apart>());
   } else {
-    run_as(T());
+    run_as(T(), Where<Parameters::apart>());
   }
 }
 
@@ -117,13 +133,13 @@ void with_gradient_type(AdamWShard<T> const& shard, Run const& run_as) {
 template <class Exec, class T>
 void adamw_step(BasicLane<Exec> const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars) {
   if (shard.count == 0) return;
-  with_gradient_type(shard, [&]<class G>(G) { run<G>(lane, shard, scalars); });
+  with_kind(shard, [&]<class G, Parameters where>(G, Where<where>) { run<G, where>(lane, shard, scalars); });
 }
 
 template <class T>
 void adamw_step_by_this_thread(AdamWShard<T> const& shard, AdamWScalars const& scalars) {
-  with_gradient_type(shard, [&]<class G>(G) {
-    for (std::int64_t index = 0; index < tiles_of(shard); ++index) run_tile<G>(shard, index, scalars);
+  with_kind(shard, [&]<class G, Parameters where>(G, Where<where>) {
+    for (std::int64_t index = 0; index < tiles_of(shard); ++index) run_tile<G, where>(shard, index, scalars);
   });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include "config/config.hpp"
 #include "core/dtype.hpp"
+#include "core/float_bits.hpp"
 #include "core/lane.hpp"
 
 #include <cstdint>
@@ -22,13 +23,21 @@ struct AdamWScalars {
   AdamWScalars(OptimizerConfig const& config, double lr, std::int64_t t, double gradient_scale);
 };
 
-/// The one expression of the optimizer, on every backend and in the tests' oracle.
+/// x, or 0 where x is subnormal. By its bits, so that no flag of the processor has a say.
+KOKKOS_FORCEINLINE_FUNCTION float flush_subnormal(float x) {
+  constexpr std::uint32_t exponent = 0x7f800000;
+  return (detail::bits_of_float(x) & exponent) == 0 ? 0.0f : x;
+}
+
+/// The one expression of the optimizer, on every backend.
 ///   m ← β1 m + (1-β1) g;  v ← β2 v + (1-β2) g²;  p ← keep·p - step_size · m / (√v / √(1-β2ᵗ) + eps)
+/// Subnormal m and v become 0: processors are slow with them, and rounding would hold an m that no gradient feeds at a
+/// few of the smallest numbers for ever.
 KOKKOS_FORCEINLINE_FUNCTION float adamw_element(float& p, float& m, float& v, float gradient, float keep,
                                                 AdamWScalars const& s) {
   float const g = gradient * s.gradient_scale;
-  m = math::fma(s.beta1, m, s.one_minus_beta1 * g);
-  v = math::fma(s.beta2, v, s.one_minus_beta2 * g * g);
+  m = flush_subnormal(math::fma(s.beta1, m, s.one_minus_beta1 * g));
+  v = flush_subnormal(math::fma(s.beta2, v, s.one_minus_beta2 * g * g));
   float const denominator = math::fma(math::sqrt(v), s.inverse_sqrt_bias2, s.eps);
   p = math::fma(-s.step_size, m / denominator, keep * p);
   return p;
@@ -45,7 +54,7 @@ struct AdamWShard {
   float* v = nullptr;
   void const* gradient = nullptr;
   DType gradient_type = DType::f32; // or that of T
-  T* parameter = nullptr;           // out: the master rounded to the compute type
+  T* parameter = nullptr; // out: the master rounded to the compute type; null where it is the master (T is float)
 };
 
 /// One AdamW step as a parallel_for over `shard` on Exec: the device, or the host for offloaded state.

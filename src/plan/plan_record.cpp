@@ -1,6 +1,6 @@
 #include "plan/plan_record.hpp"
 
-#include <nlohmann/json.hpp>
+#include "io/json.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,6 @@
 namespace kozero {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json integer(double value) { return std::llround(value); }
 Json or_null(std::optional<std::int64_t> const& value) { return value ? Json(*value) : Json(nullptr); }

@@ -9,12 +9,24 @@
 
 namespace kozero {
 
+namespace {
+
+template <class T>
+OptimizerState::MasterOf master_in(ParamStore<T>& params) {
+  if constexpr (ParamStore<T>::is_master) {
+    return [&params](Piece const& piece) { return params.updated(piece); };
+  }
+  return {};
+}
+
+} // namespace
+
 template <class T>
 Engine<T>::Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> uses, Communicator& comm, Ledger& ledger)
     : plan_(plan), layout_(std::move(layout)), uses_(std::move(uses)), comm_(comm),
       params_(make_param_store<T>(plan_, layout_, uses_, comm, ledger)),
       grads_(make_grad_store(plan_, dtype_of<T>, layout_, uses_, comm, ledger, link_)),
-      optimizer_(plan_, layout_, ledger), host_update_(plan_, optimizer_, ledger, link_),
+      optimizer_(plan_, layout_, master_in(*params_), ledger), host_update_(plan_, optimizer_, ledger, link_),
       hash_chunk_(ledger, Category::staging, "state hash", state_hash_chunk) {}
 
 template <class T>
@@ -27,7 +39,7 @@ template <class T>
 void Engine<T>::publish_master(Lane const& lane) {
   LinkTraffic const before = link_;
   for (auto const& part : optimizer_.parts()) {
-    if (part.piece.space == Space::host) continue;
+    if (part.piece.space == Space::host || ParamStore<T>::is_master) continue;
     convert<DeviceExec, T, float>(lane, params_->updated(part.piece), part.master.data(), part.piece.interval.size());
   }
   host_update_.publish_master(lane, *params_);
@@ -186,7 +198,7 @@ void Engine<T>::step_on_device(Lane const& lane, AdamWScalars const& scalars, Gr
         .v = part.v.data(),
         .gradient = which == Gradients::present ? grads_->reduced(number) : grads_->former(number),
         .gradient_type = grads_->type(),
-        .parameter = params_->updated(part.piece),
+        .parameter = ParamStore<T>::is_master ? nullptr : params_->updated(part.piece),
     };
     adamw_step(lane, shard, scalars);
   }

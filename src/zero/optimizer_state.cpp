@@ -50,7 +50,7 @@ float* OptimizerState::Part::data(StateKind kind) const {
   return nullptr;
 }
 
-OptimizerState::OptimizerState(Plan const& plan, ModelLayout const& layout, Ledger& ledger) {
+OptimizerState::OptimizerState(Plan const& plan, ModelLayout const& layout, MasterOf const& master_of, Ledger& ledger) {
   for (Piece const& piece : plan.pieces(layout)) {
     auto const& block = layout[static_cast<std::size_t>(piece.block)];
     Part part;
@@ -59,7 +59,11 @@ OptimizerState::OptimizerState(Plan const& plan, ModelLayout const& layout, Ledg
     auto const array = [&](Category category) {
       return PlacedBuffer<float>(piece.space, ledger, category, block.name(), piece.interval.size());
     };
-    part.master = array(Category::master);
+    if (master_of && piece.space == Space::device) { // a plan's parameters have no address
+      part.master = PlacedBuffer<float>::borrowed(ledger.allocates() ? master_of(piece) : nullptr);
+    } else {
+      part.master = array(Category::master);
+    }
     part.m = array(Category::first_moment);
     part.v = array(Category::second_moment);
     parts_.push_back(std::move(part));

@@ -6,15 +6,19 @@
 #include "zero/plan.hpp"
 
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 namespace kozero {
 
-/// The model's parameters in the compute type T (float, bf16 or fp16), a rounded copy of the fp32 master: what the
-/// forward and backward passes read. Blocks are flat, in device memory.
+/// The model's parameters in the compute type T (float, bf16 or fp16): what the forward and backward passes read.
+/// Blocks are flat, in device memory. In 16 bits they are a rounded copy of the fp32 master; in fp32 those of a piece
+/// on the device are the master itself (ADR 19), those of a piece on the host a copy.
 template <class T>
 class ParamStore {
 public:
+  static constexpr bool is_master = std::is_same_v<T, float>; // of device pieces
+
   virtual ~ParamStore() = default;
 
   /// A micro-batch begins; `visits` is the order in which it will ask.

@@ -5,7 +5,7 @@
 
 namespace kozero {
 
-/// A buffer in a memory that is chosen at run time.
+/// A buffer in a memory that is chosen at run time, or memory that another object owns.
 template <class T>
 class PlacedBuffer {
 public:
@@ -17,12 +17,22 @@ public:
     case Space::host: memory_ = HostBuffer<T>(ledger, category, label, count, HostBuffer<T>::Init::none); break;
     }
   }
+  /// In no ledger's account: its owner's entry counts. It must outlive this.
+  static PlacedBuffer borrowed(T* data) {
+    PlacedBuffer buffer;
+    buffer.memory_ = Borrowed{data};
+    return buffer;
+  }
   T* data() const {
     return std::visit([](auto const& buffer) { return buffer.data(); }, memory_);
   }
 
 private:
-  std::variant<DeviceBuffer<T>, PinnedBuffer<T>, HostBuffer<T>> memory_;
+  struct Borrowed {
+    T* memory = nullptr;
+    T* data() const { return memory; }
+  };
+  std::variant<DeviceBuffer<T>, PinnedBuffer<T>, HostBuffer<T>, Borrowed> memory_;
 };
 
 } // namespace kozero

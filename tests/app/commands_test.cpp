@@ -183,8 +183,28 @@ TEST_CASE("bench adam prints a table, or JSON, with a row for each kind of step"
     CHECK(row.at("gb_per_s").get<double>() > 0);
     CHECK(row.at("ns_per_parameter").get<double>() > 0);
     CHECK(row.at("share").get<double>() > 0);
+    CHECK(!row.contains("cold"));
   }
   CHECK(object.at("rows").at(0).at("compute") == "bf16");
+  CHECK(object.at("rows").back().at("compute") == "fp32");
+  CHECK(object.at("rows").back().at("bytes_per_parameter") == 28);
+}
+
+TEST_CASE("bench adam --cold prints warm beside cold, and their ratio") {
+  std::vector<std::string> command = {KOZERO_BINARY, "bench", "adam", "--params", "20k", "--cold"};
+  auto const table = run_program(command);
+  CHECK(table.status == 0);
+  CHECK(contains(table.out, {"share", "warm ns/parameter", "cold ns/parameter", "ratio"}));
+  command.emplace_back("--json");
+  auto const json = run_program(command);
+  CHECK(json.status == 0);
+  auto const object = nlohmann::json::parse(json.out);
+  for (auto const& row : object.at("rows")) {
+    auto const& cold = row.at("cold");
+    CHECK(cold.at("warm_ns_per_parameter").get<double>() > 0);
+    CHECK(cold.at("cold_ns_per_parameter").get<double>() > 0);
+    CHECK(cold.at("ratio").get<double>() > 0);
+  }
 }
 
 #ifdef __x86_64__

@@ -24,7 +24,7 @@ bool contains(std::string const& text, std::string const& part) { return text.fi
 
 TEST_CASE("the rows fit each other, and the memory goes back") {
   Ledger ledger;
-  auto const rows = bench_adam(30001, ledger);
+  auto const rows = bench_adam(30001, ColdRows::left_out, ledger);
   int const threads = static_cast<int>(HostExec().concurrency());
   REQUIRE(rows.size() == (threads > 1 ? 6u : 3u));
   for (AdamBenchRow const& row : rows) {
@@ -33,14 +33,27 @@ TEST_CASE("the rows fit each other, and the memory goes back") {
     CHECK(std::abs(row.gb_per_s * row.ns_per_parameter / row.bytes_per_parameter - 1) < 1e-12);
     CHECK(row.probe_gb_per_s > 0);
     CHECK(row.share > 0);
+    CHECK(!row.cold);
   }
   CHECK(rows.front().compute == "bf16");
   CHECK(rows.front().gradients == "bf16");
   CHECK(rows.front().bytes_per_parameter == 3 * 8 + 2 + 2 * 2);
   CHECK(rows.back().compute == "fp32");
-  CHECK(rows.back().bytes_per_parameter == 3 * 8 + 4 + 2 * 4);
+  CHECK(rows.back().bytes_per_parameter == 3 * 8 + 4); // the master is the parameter
   CHECK(ledger.bytes(Space::host) == 0);
   CHECK(ledger.peak_bytes(Space::host) == 30001 * adam_bench_bytes_per_parameter);
+}
+
+TEST_CASE("cold rows stand beside warm ones when they are asked for, and take no more memory") {
+  Ledger ledger;
+  for (AdamBenchRow const& row : bench_adam(3001, ColdRows::measured, ledger)) {
+    REQUIRE(row.cold);
+    CHECK(row.cold->warm_ns_per_parameter > 0);
+    CHECK(row.cold->cold_ns_per_parameter > 0);
+    CHECK(row.cold->ratio > 0);
+  }
+  CHECK(ledger.bytes(Space::host) == 0);
+  CHECK(ledger.peak_bytes(Space::host) == 3001 * adam_bench_bytes_per_parameter);
 }
 
 TEST_CASE("a rate below half of the probe's is a warning with its likeliest cause") {

@@ -67,6 +67,34 @@ bool same_bits(std::vector<float> const& a, std::vector<float> const& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+/// The formula of doc/numerics.md, element by element, with what the C library knows of floats.
+void step_by_hand(State& state, std::int64_t decay_end, AdamWScalars const& s) {
+  auto const flushed = [](float x) { return std::fpclassify(x) == FP_SUBNORMAL ? 0.0f : x; };
+  for (std::size_t i = 0; i < state.master.size(); ++i) {
+    float& p = state.master[i];
+    float& m = state.m[i];
+    float& v = state.v[i];
+    float const g = s.gradient_scale * state.gradient[i];
+    float const keep = static_cast<std::int64_t>(i) < decay_end ? s.keep : 1.0f;
+    m = flushed(std::fma(s.beta1, m, s.one_minus_beta1 * g));
+    v = flushed(std::fma(s.beta2, v, s.one_minus_beta2 * g * g));
+    p = std::fma(-s.step_size, m / std::fma(std::sqrt(v), s.inverse_sqrt_bias2, s.eps), keep * p);
+  }
+}
+
+bool is_subnormal(float x) { return std::fpclassify(x) == FP_SUBNORMAL; }
+
+/// Moments and gradients that lead to both sides of the least normal number; a third of the gradients are zero.
+State tiny_state(std::int64_t count) {
+  State state = random_state(count);
+  for (std::size_t i = 0; i < state.m.size(); ++i) {
+    state.m[i] *= 0x1p-122f;
+    state.v[i] *= 0x1p-119f;
+    state.gradient[i] *= i % 3 == 0 ? 0.0f : i % 3 == 1 ? 0x1p-123f : 0x1p-61f;
+  }
+  return state;
+}
+
 constexpr std::int64_t count = 70001;
 constexpr std::int64_t decay_end = 40003;
 
@@ -170,10 +198,7 @@ TEMPLATE_LIST_TEST_CASE("one thread or many, any instruction set: the same bits"
   State start = random_state(count);
   auto const gradients = round_gradients<G>(start);
   State expected = start;
-  for (std::int64_t i = 0; i < count; ++i) {
-    adamw_element(expected.master[i], expected.m[i], expected.v[i], expected.gradient[i],
-                  i < decay_end ? scalars.keep : 1.0f, scalars);
-  }
+  step_by_hand(expected, decay_end, scalars);
   for (HostTarget const target : host_targets()) {
     AsHostTarget const as(target);
     for (bool const alone : {true, false}) {
@@ -194,5 +219,71 @@ TEMPLATE_LIST_TEST_CASE("one thread or many, any instruction set: the same bits"
       std::vector<T> const rounded(expected.master.begin(), expected.master.end());
       REQUIRE(same_bits(as_floats(parameter), as_floats(rounded)));
     }
+  }
+}
+
+TEST_CASE("without an array of parameters the master has the same bits") {
+  AdamWScalars const scalars(OptimizerConfig(), 1e-3, 3, 0.5);
+  for (HostTarget const target : host_targets()) {
+    AsHostTarget const as(target);
+    for (bool const alone : {true, false}) {
+      CAPTURE(name_of(target), alone);
+      State state = random_state(count);
+      State expected = state;
+      step_by_hand(expected, decay_end, scalars);
+      std::vector<float> none;
+      AdamWShard<float> shard = part(state, none, 0, count, decay_end);
+      shard.parameter = nullptr;
+      if (alone) {
+        adamw_step_by_this_thread(shard, scalars);
+      } else {
+        adamw_step(HostLane(), shard, scalars);
+      }
+      CHECK(same_bits(state.master, expected.master));
+      CHECK(same_bits(state.m, expected.m));
+      CHECK(same_bits(state.v, expected.v));
+    }
+  }
+}
+
+TEST_CASE("moments below the least normal number become zero, all others keep their bits") { // CASES 50
+  AdamWScalars const scalars(OptimizerConfig(), 1e-3, 3, 1.0);
+  State const start = tiny_state(count);
+  State expected = start;
+  step_by_hand(expected, decay_end, scalars);
+  for (auto const* moments : {&expected.m, &expected.v}) {
+    auto const zeros = std::count(moments->begin(), moments->end(), 0.0f);
+    CHECK((count / 20 < zeros && zeros < count * 19 / 20)); // both are tried
+  }
+  for (HostTarget const target : host_targets()) {
+    AsHostTarget const as(target);
+    CAPTURE(name_of(target));
+    State state = start;
+    std::vector<float> parameter(count);
+    adamw_step(HostLane(), part(state, parameter, 0, count, decay_end), scalars);
+    CHECK(same_bits(state.m, expected.m));
+    CHECK(same_bits(state.v, expected.v));
+    CHECK(same_bits(state.master, expected.master));
+  }
+}
+
+TEST_CASE("rows without a gradient end with moments of zero, and never hold a subnormal") { // CASES 50
+  constexpr std::int64_t few = 1000;
+  AdamWScalars const scalars(OptimizerConfig(), 1e-3, 100, 1.0);
+  for (HostTarget const target : host_targets()) {
+    AsHostTarget const as(target);
+    CAPTURE(name_of(target));
+    State state = random_state(few);
+    std::fill(state.gradient.begin(), state.gradient.end(), 0.0f);
+    std::vector<float> parameter(few);
+    std::int64_t subnormals = 0;
+    for (int update = 0; update < 3000; ++update) {
+      adamw_step(HostLane(), part(state, parameter, 0, few, 0), scalars);
+      subnormals += std::count_if(state.m.begin(), state.m.end(), is_subnormal);
+      subnormals += std::count_if(state.v.begin(), state.v.end(), is_subnormal);
+    }
+    CHECK(subnormals == 0);
+    CHECK(same_bits(state.m, std::vector<float>(few)));
+    CHECK(same_bits(state.v, std::vector<float>(few)));
   }
 }

@@ -79,6 +79,33 @@ TEST_CASE("a plan of a large model is made at once, and has the bytes of the tab
   CHECK(plan.checkpoint_bytes == 12 * plan.parameters);
 }
 
+TEST_CASE("in fp32 only what the host updates has a master beside the parameters") {
+  double const n = 64;
+  auto const is = [](std::int64_t bytes, double wanted) { return bytes >= wanted && bytes <= 1.0001 * wanted + 1e5; };
+  Config config = config_of(large_model(), 1);
+  config.precision.compute = ComputeType::fp32;
+  PlanRecord const plan = plan_run(config, {.ranks = 64});
+  auto const psi = static_cast<double>(plan.parameters);
+  double const state[] = {12 * psi, 4 * psi + 8 * psi / n, 4 * psi + 8 * psi / n, 12 * psi / n}; // without gradients
+  for (std::size_t number = 0; number <= 3; ++number) {
+    auto const& memory = plan.stages[number].memory;
+    CAPTURE(number);
+    CHECK(bytes_of(memory, Category::master) == 0);
+    CHECK(is(bytes_of(memory, Category::parameters) + bytes_of(memory, Category::first_moment) +
+                 bytes_of(memory, Category::second_moment),
+             state[number]));
+  }
+  config.offload.optimizer = OffloadTarget::host;
+  for (double const ratio : {0.5, 1.0}) {
+    config.offload.ratio = ratio;
+    PlanRecord const offloaded = plan_run(config, {.ranks = 64});
+    for (std::size_t number = 1; number <= 3; ++number) {
+      CAPTURE(ratio, number);
+      CHECK(bytes_of(offloaded.stages[number].memory, Category::master) == Approx(ratio * 4 * psi / n).epsilon(1e-3));
+    }
+  }
+}
+
 TEST_CASE("the time of a plan grows with the layers, not with their square") {
   ModelConfig model = odd_model();
   gpt2_of(model).layers = 1 << 16; // the most that a deck may ask for

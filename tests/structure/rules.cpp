@@ -44,7 +44,7 @@ constexpr Home homes[] = {
     {"NCCL", R"(nccl\.h)", "", R"(src/comm/\w+\.cpp)"},
     {"HDF5", R"(hdf5.*\.h|H5\w+\.h)", R"(\bH5[A-Z]\w*\s*\()", R"(io/.*)"},
     {"yaml-cpp", R"(yaml-cpp/.*)", R"(\bYAML::)", R"(io/\w+\.cpp)"},
-    {"nlohmann-json", R"(nlohmann/.*)", R"(\bnlohmann::)", R"(io/\w+\.cpp|src/plan/plan_record\.cpp)"},
+    {"nlohmann-json", R"(nlohmann/.*)", R"(\bnlohmann::)", R"(io/json\.hpp)"},
     {"opening files", R"(fstream|sys/mman\.h|fcntl\.h)",
      R"(\b(fopen|fdopen|freopen|openat|creat|mkstemp|mmap|[io]?fstream)\b|(^|[^\w.>])open\s*\()", R"(io/.*)"},
     {"oneDNN", R"((oneapi/dnnl/)?dnnl.*)", R"(\bdnnl(::|_\w))", R"(kernels/.*)"},

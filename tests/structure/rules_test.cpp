@@ -63,7 +63,9 @@ TEST_CASE("a dependency away from its home is found") {
   CHECK(broken("io/a.hpp", "#pragma once\n#include <hdf5.h>\n") == 0);
   CHECK(broken("src/train/a.cpp", "#include <hdf5.h>\n") == 1);
   CHECK(broken("io/a.hpp", "#pragma once\n#include <yaml-cpp/yaml.h>\n") == 1);
-  CHECK(broken("src/train/a.cpp", "#include <nlohmann/json.hpp>\n") == 1);
+  CHECK(broken("io/json.hpp", "#pragma once\n#include <nlohmann/json.hpp>\nusing Json = nlohmann::json;\n") == 0);
+  CHECK(broken("io/a.cpp", "#include <nlohmann/json.hpp>\n") == 1);
+  CHECK(broken("src/train/a.cpp", "nlohmann::json object;\n") == 1);
   CHECK(broken("app/a.cpp", "#include <fstream>\n") == 1);
   CHECK(broken("app/a.cpp", "std::ofstream(path) << text;\n") == 1);
   CHECK(broken("app/a.cpp", "int const file = ::open(path, 0);\n") == 1);
