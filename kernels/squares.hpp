@@ -19,8 +19,8 @@ inline SquareSum square_sum(std::int64_t block_size) {
 double sum_of_columns(SquareSum::Value const& sums);
 
 /// Adds x² of elements begin … begin + n - 1 of a block, in double; x[0] is element `begin`, a multiple of eight, and
-/// n one too unless the block ends there. The same bits on host and accelerator. Waits for the lane, and allocates
-/// about a 250th of x meanwhile.
+/// n one too unless the block ends there. The same bits on host and accelerator, as the squares are exact. Waits for
+/// the lane; meanwhile it has allocated eight doubles for each 16384 elements, on an accelerator 2048.
 template <class Exec, class T>
 void add_squares(BasicLane<Exec> const& lane, T const* x, std::int64_t begin, std::int64_t n, SquareSum& sum);
 
