@@ -27,15 +27,6 @@ struct Accumulate {
   }
 };
 
-template <class T>
-struct Square {
-  T const* x;
-  KOKKOS_FORCEINLINE_FUNCTION double operator()(std::int64_t i) const {
-    double const value = static_cast<double>(static_cast<float>(x[i]));
-    return value * value;
-  }
-};
-
 /// body(i) for i = 0 … n-1. On a host as long vectors.
 template <class Exec, class Body>
 void for_each_index(BasicLane<Exec> const& lane, char const* label, std::int64_t n, Body const& body) {
@@ -65,11 +56,6 @@ void convert(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n) 
 template <class Exec, class To, class From>
 void accumulate(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n) {
   for_each_index(lane, "kozero::accumulate", n, Accumulate<To, From>{y, x});
-}
-
-template <class Exec, class T>
-void append_squares(BasicLane<Exec> const& lane, T const* x, std::int64_t n, std::vector<double>& sums) {
-  detail::append_chunk_sums(lane, "kozero::squares", n, Square<T>{x}, sums);
 }
 
 double pairwise_sum(std::vector<double>& values) {
@@ -102,7 +88,6 @@ std::int64_t first_non_finite(BasicLane<Exec> const& lane, T const* x, std::int6
   template void accumulate(BasicLane<Exec> const&, To*, From const*, std::int64_t);
 #define KOZERO_INSTANTIATE_FLAT(Exec, T)                                                                               \
   KOZERO_INSTANTIATE_FLAT_PAIR(Exec, T, T)                                                                             \
-  template void append_squares(BasicLane<Exec> const&, T const*, std::int64_t, std::vector<double>&);                  \
   template std::int64_t first_non_finite(BasicLane<Exec> const&, T const*, std::int64_t);
 #define KOZERO_INSTANTIATE_FLAT_HALF(Exec, T)                                                                          \
   KOZERO_INSTANTIATE_FLAT(Exec, T)                                                                                     \

@@ -19,12 +19,6 @@ void convert(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n);
 template <class Exec, class To, class From>
 void accumulate(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n);
 
-/// Appends Σ x² of each 4096 elements in turn, in double. The pairwise_sum of what stands in `sums` then is the sum
-/// over all arrays that were appended, as if they were one, if all but the last have a multiple of 4096 elements. Waits
-/// for the lane, and allocates a double a chunk meanwhile.
-template <class Exec, class T>
-void append_squares(BasicLane<Exec> const& lane, T const* x, std::int64_t n, std::vector<double>& sums);
-
 /// The sum over a binary tree of neighbours, ((0+1)+(2+3))+…; 0 of none. Uses the values up.
 double pairwise_sum(std::vector<double>& values);
 

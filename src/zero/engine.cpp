@@ -1,6 +1,8 @@
 #include "zero/engine.hpp"
 
+#include "comm/joined_sum.hpp"
 #include "kernels/flat.hpp"
+#include "kernels/squares.hpp"
 #include "zero/state_hash.hpp"
 
 #include <algorithm>
@@ -98,21 +100,20 @@ auto Engine<T>::on_gradient(Lane const& lane, std::size_t part, Interval wanted,
 
 template <class T>
 double Engine<T>::gradient_norm(Lane const& lane) const {
+  static_assert(Partition::alignment % square_columns == 0);
   grads_->wait(lane);
-  auto const& parts = optimizer_.parts();
-  double squares = 0;
-  for (std::size_t p = 0; p < parts.size();) {
-    int const block = parts[p].piece.block;
-    Interval const counted = plan_.counted(plan_.partition(layout_[block].size()));
-    std::vector<double> sums; // of all pieces of the block, as if they were one
-    for (; p < parts.size() && parts[p].piece.block == block; ++p) {
-      on_gradient(lane, p, intersect(counted, parts[p].piece.interval),
-                  [&](auto const& there, auto const* x, std::int64_t n) { append_squares(there, x, n, sums); });
-    }
-    squares += pairwise_sum(sums);
+  std::vector<SquareSum> sums; // of each block
+  for (auto const& block : layout_) sums.push_back(square_sum(block.size()));
+  for (std::size_t p = 0; p < optimizer_.parts().size(); ++p) {
+    Piece const& piece = optimizer_.parts()[p].piece;
+    Interval const wanted = intersect(plan_.counted(plan_.partition(layout_[piece.block].size())), piece.interval);
+    on_gradient(lane, p, wanted, [&](auto const& there, auto const* x, std::int64_t n) {
+      add_squares(there, x, wanted.begin, n, sums[piece.block]);
+    });
   }
-  comm_.sum(std::span(&squares, 1));
-  return std::sqrt(squares);
+  std::vector<double> squares;
+  for (auto const& columns : joined_totals(comm_, sums)) squares.push_back(sum_of_columns(columns));
+  return std::sqrt(neighbour_sum(squares));
 }
 
 template <class T>

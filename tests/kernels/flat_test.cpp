@@ -24,13 +24,6 @@ double rounded(double value) {
   return static_cast<double>(static_cast<float>(static_cast<T>(static_cast<float>(value))));
 }
 
-template <class T>
-double norm_squared(Vector<T> const& x, std::int64_t n) {
-  std::vector<double> sums;
-  append_squares<DeviceExec, T>(Lane(), data(x), n, sums);
-  return pairwise_sum(sums);
-}
-
 } // namespace
 
 TEST_CASE("Conversion rounds to nearest and back exactly") {
@@ -57,30 +50,6 @@ TEST_CASE("Accumulation adds in fp32 and rounds once") {
     }
     accumulate<DeviceExec, bf16, float>(Lane(), data(sum), data(x), n);
     CHECK(sum.get() == expected);
-  }
-}
-
-TEST_CASE("Squares in double agree with extended precision") {
-  for (std::int64_t n : lengths) {
-    Vector<float> const x(normal_numbers(n, 4));
-    long double squares = 0;
-    for (double value : x.get()) squares += static_cast<long double>(value) * value;
-    INFO(n << " elements");
-    CHECK(std::fabs(norm_squared(x, n) - static_cast<double>(squares)) <= 1e-14 * static_cast<double>(squares));
-  }
-  Vector<float> const largest(Numbers(10, 3e38));
-  double const each = static_cast<double>(3e38f);
-  CHECK(norm_squared(largest, 10) == 10 * (each * each));
-}
-
-TEST_CASE("Squares of an array cut at a multiple of 4096 have the bits of the whole") {
-  std::int64_t const n = 50001;
-  Vector<float> const x(normal_numbers(n, 8));
-  for (std::int64_t const cut : {std::int64_t{0}, std::int64_t{4096}, std::int64_t{9 * 4096}}) {
-    std::vector<double> sums;
-    append_squares<DeviceExec, float>(Lane(), data(x), cut, sums);
-    append_squares<HostExec, float>(HostLane(), data(x) + cut, n - cut, sums);
-    CHECK(pairwise_sum(sums) == norm_squared(x, n));
   }
 }
 

@@ -6,14 +6,15 @@
 #include "kernels/attention.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/embedding.hpp"
-#include "kernels/flat.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/head.hpp"
 #include "kernels/layernorm.hpp"
 #include "kernels/linear.hpp"
 #include "kernels/shapes.hpp"
+#include "kernels/squares.hpp"
 #include "kernels/token_groups.hpp"
+#include "kernels/window_sums.hpp"
 #include "support/matrices.hpp"
 
 #include <bit>
@@ -173,13 +174,29 @@ void print_attention(std::int64_t context, std::int64_t head_width) {
 
 void print_sums() {
   Vector<float> const x(normal_numbers(100001, 1));
-  std::vector<double> squares;
-  append_squares<DeviceExec, float>(Lane(), Vec<float>(x).data(), 100001, squares);
-  print("sums", {{sum(Lane(), x), pairwise_sum(squares)}});
+  print("sum", {{sum(Lane(), x)}});
+  std::int64_t const windows = 11;
+  Vector<float> const losses(normal_numbers(windows * 333, 1));
+  Kokkos::View<double*, DeviceMemory> const sums("sums", windows);
+  window_sums(Lane(), make_vec(sums.data(), windows), losses);
+  Kokkos::fence();
+  auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums);
+  print("window_sums", {Numbers(host.data(), host.data() + windows)});
+}
+
+template <class T>
+void print_squares() {
+  std::int64_t const n = 100001;
+  Vector<T> const x(normal_numbers(n, 1));
+  SquareSum squares = square_sum(n);
+  add_squares<DeviceExec, T>(Lane(), Vec<T>(x).data(), 0, n, squares);
+  auto const columns = squares.total();
+  print(named<T>("squares"), {Numbers(columns.begin(), columns.end())});
 }
 
 template <class T>
 void print_all() {
+  print_squares<T>();
   print_layernorm<T>();
   print_gelu<T>();
   print_attention<T>(200, 64);

@@ -1,0 +1,20 @@
+#pragma once
+#include "comm/communicator.hpp"
+#include "core/aligned_sum.hpp"
+
+namespace kozero {
+
+/// The totals of sums of which each rank has added some of the leaves, and each leaf one rank: on every rank the bits
+/// that one rank would have which had added them all. Collective; the ranks have as many sums, of as many leaves.
+/// Sends what the ranks cannot add up alone, about 2·log2(leaves) nodes a sum and rank, and with one rank nothing.
+template <int width>
+std::vector<typename AlignedSum<width>::Value> joined_totals(Communicator& comm,
+                                                             std::vector<AlignedSum<width>> const& sums);
+
+/// Of one sum.
+template <int width>
+typename AlignedSum<width>::Value joined_total(Communicator& comm, AlignedSum<width> const& sum) {
+  return joined_totals<width>(comm, {sum})[0];
+}
+
+} // namespace kozero

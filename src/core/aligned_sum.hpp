@@ -1,0 +1,92 @@
+#pragma once
+// Sums whose bits depend on the addends and their positions alone: not on who adds which of them, nor in what pieces.
+
+#include "core/error.hpp"
+#include "core/kokkos.hpp"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace kozero {
+
+/// Leaves index · 2^level … (index + 1) · 2^level - 1 of a tree.
+struct AlignedNode {
+  std::int64_t level = 0;
+  std::int64_t index = 0;
+  KOKKOS_FUNCTION constexpr std::int64_t begin() const { return index << level; }
+  KOKKOS_FUNCTION constexpr std::int64_t end() const { return (index + 1) << level; }
+  constexpr bool is_left_of(AlignedNode other) const {
+    return level == other.level && index % 2 == 0 && other.index == index + 1;
+  }
+  constexpr AlignedNode parent() const { return {level + 1, index / 2}; }
+  friend constexpr bool operator==(AlignedNode, AlignedNode) = default;
+};
+
+/// A sum over numbered leaves by a binary tree of neighbours, ((0+1)+(2+3))+…; a node without a right neighbour goes up
+/// as it is. A value is `width` doubles, each with a sum of its own. Whoever has only some of the leaves adds those, or
+/// whole nodes of them: they become the fewest nodes that the tree has for them, from which others complete the sum
+/// (comm/joined_sum.hpp).
+///
+///     AlignedSum<1> sum(3);
+///     sum.add({0, 0}, {a});
+///     sum.add({0, 1}, {b});
+///     sum.add({0, 2}, {c});
+///     sum.total();               // {(a + b) + c}
+template <int width>
+class AlignedSum {
+public:
+  using Value = std::array<double, width>;
+  struct Part {
+    AlignedNode node;
+    Value value;
+  };
+
+  explicit AlignedSum(std::int64_t leaves) : leaves_(leaves) {}
+
+  std::int64_t leaves() const { return leaves_; }
+  /// Of what was added, in order of position: no two have the same parent.
+  std::vector<Part> const& parts() const { return parts_; }
+
+  /// A node whose leaves all exist and come after all that were added before; there may be gaps.
+  void add(AlignedNode node, Value value) {
+    KOZERO_REQUIRE((parts_.empty() ? 0 : parts_.back().node.end()) <= node.begin() && node.end() <= leaves_,
+                   "leaves {} to {} were to be added to a sum of {} out of turn (a fault of kozero); please report it",
+                   node.begin(), node.end() - 1, leaves_);
+    for (; !parts_.empty() && parts_.back().node.is_left_of(node); node = node.parent()) {
+      value = plus(parts_.back().value, value);
+      parts_.pop_back();
+    }
+    parts_.push_back({node, value});
+  }
+
+  /// The sum when all leaves were added; 0 of none.
+  Value total() const {
+    std::int64_t complete = 0;
+    for (Part const& part : parts_) complete = part.node.begin() == complete ? part.node.end() : -1;
+    KOZERO_REQUIRE(complete == leaves_, "a sum of {} leaves lacks some (a fault of kozero); please report it", leaves_);
+    if (parts_.empty()) return Value{};
+    Value sum = parts_.back().value;
+    for (std::size_t p = parts_.size() - 1; p-- > 0;) sum = plus(parts_[p].value, sum);
+    return sum;
+  }
+
+private:
+  static Value plus(Value const& left, Value const& right) {
+    Value sum;
+    for (int i = 0; i < width; ++i) sum[i] = left[i] + right[i];
+    return sum;
+  }
+
+  std::int64_t leaves_;
+  std::vector<Part> parts_;
+};
+
+/// The sum of `values` as leaves 0, 1, ….
+inline double neighbour_sum(std::vector<double> const& values) {
+  AlignedSum<1> sum(static_cast<std::int64_t>(values.size()));
+  for (std::size_t i = 0; i < values.size(); ++i) sum.add({0, static_cast<std::int64_t>(i)}, {values[i]});
+  return sum.total()[0];
+}
+
+} // namespace kozero

@@ -1,0 +1,83 @@
+// Sums whose leaves the ranks share, against the same tree on one rank.
+#include "comm/joined_sum.hpp"
+
+#include "comm/rank_values.hpp"
+#include "comm/world.hpp"
+#include "support/neighbour_tree.hpp"
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+std::vector<double> addends(std::int64_t n, std::uint32_t stream) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < n; ++i) values.push_back(addend<double>(stream, 0, i));
+  return values;
+}
+
+constexpr std::int64_t counts[] = {0, 1, 2, 7, 8, 9, 100, 1003};
+
+} // namespace
+
+TEST_CASE("leaves in one interval a rank have the bits of one rank") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  std::vector<AlignedSum<1>> sums;
+  std::vector<double> expected;
+  for (std::int64_t const n : counts) {
+    auto const values = addends(n, static_cast<std::uint32_t>(n));
+    AlignedSum<1> sum(n);
+    Interval const mine = Partition(n, comm->size()).shard(comm->rank());
+    for (std::int64_t i = mine.begin; i < mine.end; ++i) sum.add({0, i}, {values[static_cast<std::size_t>(i)]});
+    sums.push_back(sum);
+    expected.push_back(sum_of_neighbours(values));
+  }
+  auto const totals = joined_totals(*comm, sums);
+  REQUIRE(totals.size() == expected.size());
+  for (std::size_t s = 0; s < expected.size(); ++s) CHECK(totals[s][0] == expected[s]);
+}
+
+TEST_CASE("windows that ranks have in turns, as batches are dealt, have the bits of one rank") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  for (std::int64_t const micro : {1, 3}) {
+    std::int64_t const accumulate = 4;
+    auto const values = addends(micro * accumulate * comm->size(), 5);
+    AlignedSum<1> sum(static_cast<std::int64_t>(values.size()));
+    for (std::int64_t m = 0; m < accumulate; ++m) {
+      std::int64_t const first = (m * comm->size() + comm->rank()) * micro;
+      for (std::int64_t i = first; i < first + micro; ++i) sum.add({0, i}, {values[static_cast<std::size_t>(i)]});
+    }
+    CHECK(joined_total(*comm, sum)[0] == sum_of_neighbours(values));
+  }
+}
+
+TEST_CASE("eight sums at once are joined as one is, and one rank sends nothing") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  std::int64_t const n = 333;
+  AlignedSum<8> sum(n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (i / 10 % comm->size() != comm->rank()) continue;
+    AlignedSum<8>::Value value;
+    for (int j = 0; j < 8; ++j) value[j] = addend<double>(6, j, i);
+    sum.add({0, i}, value);
+  }
+  comm->traffic() = TrafficLedger();
+  auto const total = joined_total(*comm, sum);
+  for (int j = 0; j < 8; ++j) {
+    std::vector<double> column;
+    for (std::int64_t i = 0; i < n; ++i) column.push_back(addend<double>(6, j, i));
+    CHECK(total[j] == sum_of_neighbours(column));
+  }
+  CHECK((comm->traffic()[Traffic::control].bytes == 0) == (comm->size() == 1));
+}
+
+TEST_CASE("a leaf that no rank has is an error on all") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  AlignedSum<1> sum(comm->size() + 1);
+  sum.add({0, comm->rank()}, {1});
+  CHECK_THROWS_AS(joined_total(*comm, sum), Error);
+}
