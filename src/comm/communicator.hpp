@@ -5,6 +5,7 @@
 #include "core/ledger.hpp"
 #include "layout/partition.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,6 +20,16 @@ struct Span {
   std::int64_t count = 0; // elements
   DType type = DType::u8;
   Space space = Space::device;
+};
+
+/// Bytes of host memory for one other rank, and from it.
+struct Outgoing {
+  int to = 0;
+  std::span<std::byte const> bytes;
+};
+struct Incoming {
+  int from = 0;
+  std::span<std::byte> bytes;
 };
 
 /// A collective under way. The memory given to it belongs to it until wait() has returned. Waiting twice is harmless;
@@ -46,7 +57,7 @@ private:
   std::unique_ptr<Work> work_;
 };
 
-/// The ranks that train together. Every call is collective: all ranks, same order, same sizes.
+/// The ranks that train together. Every call but exchange is collective: all ranks, same order, same sizes.
 ///
 /// Sums have one order: for each element a binary tree over the ranks, ((0+1)+(2+3))+…, in the type of the data for
 /// f32, f64, i64, i32 and in fp32 for bf16 and f16. So a sum has the same bits on all ranks, in each call, and whatever
@@ -76,6 +87,10 @@ public:
   virtual Pending broadcast(Lane const& lane, Span data, int root, Traffic purpose) = 0;
   /// No rank leaves before all have come.
   virtual void barrier() = 0;
+  /// Sends and receives messages between single ranks, and returns when all have left and come. Each has its like on
+  /// the other side, of as many bytes; those of one rank to another meet in the order of the lists, over all calls. A
+  /// call starts them all before it waits, so the order of ranks in the lists is free. Counted as bytes of control.
+  virtual void exchange(std::span<Outgoing const> sends, std::span<Incoming const> receives) = 0;
 
   /// Small host arrays, at once: every rank gets the sums. Counted, like all that follows, as bytes of control.
   void sum(std::span<double> values);

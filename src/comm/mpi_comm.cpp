@@ -38,6 +38,10 @@ using Count = int;
 using Displacement = int;
 #endif
 
+// Messages between two ranks: what a sum over ranks exchanges, and what exchange() was given.
+constexpr int sum_tag = 1;
+constexpr int exchange_tag = 2;
+
 // Waits as MPI_Waitall does, but lets other processes have the processor meanwhile: MPI libraries poll, and where ranks
 // outnumber processors each message would cost the rest of a time slice.
 void wait_for_all(std::vector<MPI_Request>& requests) {
@@ -180,14 +184,14 @@ public:
     for (int step = 1; step < partition_.ranks(); ++step) {
       int const from = (rank_ - step + partition_.ranks()) % partition_.ranks();
       if (own.empty()) break;
-      KOZERO_MPI(MPI_Irecv, piece_in(slot.in, from), static_cast<int>(own.size()), mpi_type(whole_.type), from, tag,
+      KOZERO_MPI(MPI_Irecv, piece_in(slot.in, from), static_cast<int>(own.size()), mpi_type(whole_.type), from, sum_tag,
                  comm_, &requests.emplace_back(MPI_REQUEST_NULL));
     }
     for (int step = 1; step < partition_.ranks(); ++step) {
       int const to = (rank_ + step) % partition_.ranks();
       Interval const part = part_of(partition_.shard(to), round, part_length_);
       if (part.empty()) continue;
-      KOZERO_MPI(MPI_Isend, addend(slot, to, part), static_cast<int>(part.size()), mpi_type(whole_.type), to, tag,
+      KOZERO_MPI(MPI_Isend, addend(slot, to, part), static_cast<int>(part.size()), mpi_type(whole_.type), to, sum_tag,
                  comm_, &requests.emplace_back(MPI_REQUEST_NULL));
     }
   }
@@ -206,8 +210,6 @@ public:
   }
 
 private:
-  static constexpr int tag = 1;
-
   // Where the piece from or for a rank lies in a half of a slot.
   unsigned char* piece_in(unsigned char* memory, int rank) const {
     return memory + rank * part_length_ * size_of(whole_.type);
@@ -359,6 +361,22 @@ void MpiComm::barrier() {
   MPI_Request request = MPI_REQUEST_NULL;
   KOZERO_MPI(MPI_Ibarrier, impl_->comm, &request);
   wait_for(request);
+}
+
+void MpiComm::exchange(std::span<Outgoing const> sends, std::span<Incoming const> receives) {
+  std::vector<MPI_Request> requests;
+  for (auto const& [from, bytes] : receives) {
+    KOZERO_ASSERT(std::in_range<int>(bytes.size()));
+    traffic().add(Traffic::control, static_cast<std::int64_t>(bytes.size()), 1);
+    KOZERO_MPI(MPI_Irecv, bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, from, exchange_tag, impl_->comm,
+               &requests.emplace_back(MPI_REQUEST_NULL));
+  }
+  for (auto const& [to, bytes] : sends) {
+    KOZERO_ASSERT(std::in_range<int>(bytes.size()));
+    KOZERO_MPI(MPI_Isend, bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, exchange_tag, impl_->comm,
+               &requests.emplace_back(MPI_REQUEST_NULL));
+  }
+  wait_for_all(requests);
 }
 
 } // namespace kozero

@@ -42,6 +42,7 @@ public:
   Pending all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override;
   Pending broadcast(Lane const& lane, Span data, int root, Traffic purpose) override;
   void barrier() override;
+  void exchange(std::span<Outgoing const> sends, std::span<Incoming const> receives) override;
 
 private:
   struct Impl;

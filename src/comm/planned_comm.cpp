@@ -22,5 +22,6 @@ Pending PlannedComm::reduce_scatter(Lane const&, Span, Partition const&, Traffic
 Pending PlannedComm::all_reduce(Lane const&, Span, Partition const&, Traffic) { refuse("all_reduce"); }
 Pending PlannedComm::broadcast(Lane const&, Span, int, Traffic) { refuse("broadcast"); }
 void PlannedComm::barrier() { refuse("barrier"); }
+void PlannedComm::exchange(std::span<Outgoing const>, std::span<Incoming const>) { refuse("exchange"); }
 
 } // namespace kozero

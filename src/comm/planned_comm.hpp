@@ -4,7 +4,8 @@
 namespace kozero {
 
 /// The place of one rank among ranks that need not be there: what a plan hands to objects that want a communicator.
-/// It takes the memory that make_world_communicator's would. Every collective is an error: a plan moves nothing.
+/// It takes the memory that make_world_communicator's would. Every collective and exchange is an error: a plan moves
+/// nothing.
 ///
 ///     Ledger ledger(Ledger::Buffers::counted);
 ///     PlannedComm comm(ledger, 0, 64);
@@ -22,6 +23,7 @@ public:
   Pending all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override;
   Pending broadcast(Lane const& lane, Span data, int root, Traffic purpose) override;
   void barrier() override;
+  void exchange(std::span<Outgoing const> sends, std::span<Incoming const> receives) override;
 
 private:
   int rank_;

@@ -19,6 +19,12 @@ struct Hash128::State {
   XXH3_state_t* xxh;
 };
 
+std::array<unsigned char, 16> Hash128::Digest::bytes() const {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, {low, high});
+  return std::to_array(canonical.digest);
+}
+
 Hash128::Hash128() : state_(std::make_unique<State>()) {}
 Hash128::~Hash128() = default;
 Hash128::Hash128(Hash128&&) noexcept = default;

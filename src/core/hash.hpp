@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,8 @@ public:
   struct Digest {
     std::uint64_t high = 0;
     std::uint64_t low = 0;
+    /// XXH128's canonical form, high byte first: the bytes that hex() writes.
+    std::array<unsigned char, 16> bytes() const;
     friend bool operator==(Digest const&, Digest const&) = default;
   };
 

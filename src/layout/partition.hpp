@@ -39,6 +39,8 @@ public:
   constexpr Interval shard(int rank) const {
     return {std::min(size_, rank * shard_capacity_), std::min(size_, (rank + 1) * shard_capacity_)};
   }
+  /// The rank of that element, which must be in [0, size()).
+  constexpr int owner(std::int64_t element) const { return static_cast<int>(element / shard_capacity_); }
 
 private:
   std::int64_t size_;

@@ -3,7 +3,6 @@
 #include "comm/joined_sum.hpp"
 #include "kernels/flat.hpp"
 #include "kernels/squares.hpp"
-#include "zero/state_hash.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +28,7 @@ Engine<T>::Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> us
       params_(make_param_store<T>(plan_, layout_, uses_, comm, ledger)),
       grads_(make_grad_store(plan_, dtype_of<T>, layout_, uses_, comm, ledger, link_)),
       optimizer_(plan_, layout_, master_in(*params_), ledger), host_update_(plan_, optimizer_, ledger, link_),
-      hash_chunk_(ledger, Category::staging, "state hash", state_hash_chunk) {}
+      hash_(plan_, layout_, optimizer_, comm, ledger) {}
 
 template <class T>
 void Engine<T>::initialise(Lane const& lane, std::int64_t seed) {
@@ -238,11 +237,6 @@ std::vector<HeldState> Engine<T>::state() const {
                     grads_->former(static_cast<int>(p)), piece.space == Space::host ? Space::pinned : Space::device});
   }
   return held;
-}
-
-template <class T>
-std::string Engine<T>::state_hash(Lane const& lane) const {
-  return hash_state(lane, plan_, layout_, optimizer_, comm_, hash_chunk_);
 }
 
 template class Engine<float>;

@@ -9,6 +9,7 @@
 #include "zero/optimizer_state.hpp"
 #include "zero/param_store.hpp"
 #include "zero/plan.hpp"
+#include "zero/state_hash.hpp"
 
 #include <memory>
 #include <optional>
@@ -84,9 +85,8 @@ public:
   std::vector<HeldState> state() const;
   /// The master has changed from outside (a checkpoint was read): derives the parameters from it.
   void publish_master(Lane const& lane);
-  /// XXH3-128 over all tensors in model order, of each the master, m and v: the same on every rank, for every stage,
-  /// offload and N.
-  std::string state_hash(Lane const& lane) const;
+  /// Of master, m and v of all tensors: the same on every rank, for every stage, offload and N (StateHash).
+  std::string state_hash(Lane const& lane) const { return hash_.hex(lane); }
 
   ModelLayout const& layout() const { return layout_; }
   /// What the updates have sent over the link between device and host.
@@ -112,7 +112,7 @@ private:
   std::unique_ptr<GradStore> grads_;
   OptimizerState optimizer_;
   HostUpdate<T> host_update_;
-  HostBuffer<float> hash_chunk_;
+  StateHash hash_;
   std::optional<PendingUpdate> pending_;
   std::int64_t tiles_a_visit_ = 0; // of the delayed update under way
   bool launched_ = false;          // a visit of the present micro-batch, so that the device has work

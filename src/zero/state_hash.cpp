@@ -4,76 +4,179 @@
 #include "core/hash.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <functional>
+#include <span>
 
 namespace kozero {
 
+static_assert(std::endian::native == std::endian::little, "the hash is of memory as it is");
+
 namespace {
 
-/// Hands the pieces of a state to one hash in a fixed order. Where it is sharded the owner of a piece broadcasts it and
-/// rank 0 hashes; where every rank has all of it each hashes its own.
-class StateHasher {
-public:
-  StateHasher(Lane const& lane, Plan const& plan, OptimizerState const& state, Communicator& comm,
-              HostBuffer<float> const& chunk)
-      : lane_(lane), state_(state), comm_(comm), sharded_(plan.optimizer() == Plan::Keep::shard), chunk_(chunk) {}
+constexpr std::array kinds = {StateKind::master, StateKind::m, StateKind::v};
 
-  /// Elements `wanted` of a block.
-  void add(int block, StateKind kind, Partition const& partition, Interval wanted) {
-    if (!sharded_) {
-      add_owned(block, kind, wanted, comm_.rank());
-      return;
-    }
-    for (int owner = 0; owner < comm_.size(); ++owner) {
-      add_owned(block, kind, intersect(wanted, partition.shard(owner)), owner);
-    }
-  }
+// Chunks that are staged at a time: work for the host's threads, 4 MiB.
+constexpr std::int64_t staged_chunks = 16;
 
-  std::string result() {
-    auto const digests = comm_.gather(hash_.hex());
-    if (!sharded_ && std::adjacent_find(digests.begin(), digests.end(), std::not_equal_to<>()) != digests.end()) {
-      throw SharedError("the ranks' copies of the model differ (memory or the network has changed bits, or kozero is "
-                        "at fault); resume from the last checkpoint");
-    }
-    return digests[0];
-  }
+using Digest = std::array<unsigned char, 16>;
 
-private:
-  void add_owned(int block, StateKind kind, Interval part, int owner) {
-    for (std::int64_t at = part.begin; at < part.end; at += state_hash_chunk) {
-      std::int64_t const count = std::min(state_hash_chunk, part.end - at);
-      if (owner == comm_.rank()) {
-        state_.copy_to_host(lane_, block, kind, {at, at + count}, chunk_.data());
-      }
-      if (sharded_) {
-        comm_.broadcast(lane_, {chunk_.data(), count, DType::f32, Space::host}, owner, Traffic::control).wait(lane_);
-      }
-      if (comm_.rank() == 0 || !sharded_) hash_.update(chunk_.data(), static_cast<std::size_t>(count) * sizeof(float));
-    }
-  }
+// Where a chunk of a kind lies in memory for one of each.
+float* place_of(StateKind kind, HostBuffer<float> const& memory) {
+  return memory.data() + static_cast<std::int64_t>(kind) * StateHash::chunk_elements;
+}
 
-  Lane const& lane_;
-  OptimizerState const& state_;
-  Communicator& comm_;
-  bool sharded_;
-  HostBuffer<float> const& chunk_;
-  Hash128 hash_;
-};
+std::span<float> run(float* data, std::int64_t count) { return {data, static_cast<std::size_t>(count)}; }
 
 } // namespace
 
-std::string hash_state(Lane const& lane, Plan const& plan, ModelLayout const& layout, OptimizerState const& state,
-                       Communicator& comm, HostBuffer<float> const& chunk) {
-  StateHasher hasher(lane, plan, state, comm, chunk);
-  for (std::size_t b = 0; b < layout.size(); ++b) {
-    Partition const partition = plan.partition(layout[b].size());
-    for (auto const& tensor : layout[b].tensors()) {
-      for (StateKind const kind : {StateKind::master, StateKind::m, StateKind::v}) {
-        hasher.add(static_cast<int>(b), kind, partition, tensor.interval());
+/// Elements of one kind of a tensor, where they lie in the block, and the rank of the first.
+struct StateHash::Chunk {
+  StateKind kind = StateKind::master;
+  Interval interval;
+  int owner = 0;
+};
+
+/// The elements of a chunk, in order: at most in the device's piece, in the host's piece and in other ranks' shards.
+struct StateHash::Runs {
+  std::array<std::span<float const>, 3> runs;
+
+  Digest digest() const {
+    if (runs[1].empty() && runs[2].empty()) return Hash128::of(runs[0].data(), runs[0].size_bytes()).bytes();
+    Hash128 hash;
+    for (auto const& run : runs) hash.update(run.data(), run.size_bytes());
+    return hash.digest().bytes();
+  }
+};
+
+StateHash::StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState const& state, Communicator& comm,
+                     Ledger& ledger, DeviceMemory device)
+    : layout_(layout), state_(state), comm_(comm), owners_(plan.optimizer() == Plan::Keep::shard ? plan.ranks() : 1),
+      self_(owners_ > 1 ? plan.rank() : 0), device_(device) {
+  auto const memory = [&](std::int64_t chunks) {
+    return HostBuffer<float>(ledger, Category::staging, "state hash", chunks * chunk_elements,
+                             HostBuffer<float>::Init::none);
+  };
+  if (owners_ > 1) {
+    edges_in_ = memory(kinds.size());
+    edges_out_ = memory(kinds.size());
+  }
+  if (device_ == DeviceMemory::staged) staging_ = memory(staged_chunks);
+}
+
+std::string StateHash::hex(Lane const& lane) const {
+  lane.fence(); // what it is given to do to the state
+  Hash128 hash;
+  for (std::size_t b = 0; b < layout_.size(); ++b) {
+    int const block = static_cast<int>(b);
+    Partition const partition(layout_[b].size(), owners_);
+    Chunks const chunks = chunks_of(layout_[b], partition);
+    exchange_edges(lane, block, partition, chunks);
+    std::string const own = own_digests(lane, block, partition.shard(self_), chunks);
+    auto const digests = owners_ > 1 ? comm_.gather(own) : std::vector{own};
+    std::vector<std::size_t> next(digests.size());
+    for (Chunk const& chunk : chunks) { // each owner has made its digests in this order
+      hash.update(digests[chunk.owner].data() + next[chunk.owner], sizeof(Digest));
+      next[chunk.owner] += sizeof(Digest);
+    }
+  }
+  std::string const result = hash.hex();
+  if (owners_ == 1) require_equal_copies(result);
+  return result;
+}
+
+/// All chunks of a block, in the order of the hash.
+StateHash::Chunks StateHash::chunks_of(BlockLayout const& block, Partition const& partition) {
+  Chunks chunks;
+  for (auto const& tensor : block.tensors()) {
+    Interval const whole = tensor.interval();
+    for (StateKind const kind : kinds) {
+      for (std::int64_t at = whole.begin; at < whole.end; at += chunk_elements) {
+        chunks.push_back({kind, {at, std::min(at + chunk_elements, whole.end)}, partition.owner(at)});
       }
     }
   }
-  return hasher.result();
+  return chunks;
+}
+
+/// Brings what other ranks hold of chunks to their owners. Of each kind one chunk at the most begins in a shard and
+/// goes on past its end, and one begins before it and goes on into it: so there is room for one each.
+///
+/// No rank waits for ever: all come to the blocks in one order, each starts all its messages of a block before it waits
+/// for any, and owners are below those that send to them, so that no ring of ranks waits in itself.
+void StateHash::exchange_edges(Lane const& lane, int block, Partition const& partition, Chunks const& chunks) const {
+  std::vector<Outgoing> sends;
+  std::vector<Incoming> receives;
+  for (Chunk const& chunk : chunks) {
+    int const last = partition.owner(chunk.interval.end - 1);
+    if (chunk.owner == self_) {
+      float* place = last > self_ ? place_of(chunk.kind, edges_in_) : nullptr;
+      for (int rank = self_ + 1; rank <= last; ++rank) {
+        std::int64_t const count = intersect(chunk.interval, partition.shard(rank)).size();
+        receives.push_back({rank, std::as_writable_bytes(run(place, count))});
+        place += count;
+      }
+    } else if (chunk.owner < self_ && self_ <= last) {
+      Interval const part = intersect(chunk.interval, partition.shard(self_));
+      float* const place = place_of(chunk.kind, edges_out_);
+      state_.copy_to_host(lane, block, chunk.kind, part, place);
+      sends.push_back({chunk.owner, std::as_bytes(run(place, part.size()))});
+    }
+  }
+  comm_.exchange(sends, receives);
+}
+
+/// The digests of the chunks that this rank owns, one after another, made by the host's threads.
+std::string StateHash::own_digests(Lane const& lane, int block, Interval own, Chunks const& chunks) const {
+  std::vector<Chunk> owned;
+  std::ranges::copy_if(chunks, std::back_inserter(owned), [&](Chunk const& c) { return c.owner == self_; });
+  auto const count = static_cast<std::int64_t>(owned.size());
+  std::int64_t const at_once = device_ == DeviceMemory::staged ? staged_chunks : count;
+  std::string digests(owned.size() * sizeof(Digest), '\0');
+  for (std::int64_t begin = 0; begin < count; begin += at_once) {
+    std::vector<Runs> runs;
+    for (std::int64_t c = begin; c < std::min(begin + at_once, count); ++c) {
+      runs.push_back(runs_of(lane, block, own, owned[c], c - begin));
+    }
+    Kokkos::parallel_for("kozero::state_hash", Kokkos::RangePolicy<HostExec>(0, static_cast<std::int64_t>(runs.size())),
+                         [&](std::int64_t r) {
+                           Digest const digest = runs[r].digest();
+                           std::ranges::copy(digest, digests.begin() + (begin + r) * std::ssize(digest));
+                         });
+    HostExec().fence();
+  }
+  return digests;
+}
+
+/// Where a chunk is, or will be in the given place of the staging memory.
+StateHash::Runs StateHash::runs_of(Lane const& lane, int block, Interval own, Chunk const& chunk,
+                                   std::int64_t place) const {
+  Runs result;
+  std::size_t n = 0;
+  if (device_ == DeviceMemory::staged) {
+    Interval const part = intersect(chunk.interval, own);
+    float* const staging = staging_.data() + place * chunk_elements;
+    state_.copy_to_host(lane, block, chunk.kind, part, staging);
+    result.runs[n++] = run(staging, part.size());
+  } else {
+    auto const block_of = [](OptimizerState::Part const& part) { return part.piece.block; };
+    for (auto const& part : std::ranges::equal_range(state_.parts(), block, {}, block_of)) { // in their order
+      Interval const common = intersect(chunk.interval, part.piece.interval);
+      if (common.empty()) continue;
+      result.runs[n++] = run(part.data(chunk.kind) + (common.begin - part.piece.interval.begin), common.size());
+    }
+  }
+  std::int64_t const rest = chunk.interval.end - own.end;
+  if (rest > 0) result.runs[n] = run(place_of(chunk.kind, edges_in_), rest);
+  return result;
+}
+
+void StateHash::require_equal_copies(std::string const& hash) const {
+  auto const hashes = comm_.gather(hash);
+  if (std::ranges::adjacent_find(hashes, std::not_equal_to<>()) == hashes.end()) return;
+  throw SharedError("the ranks' copies of the model differ (memory or the network has changed bits, or kozero is "
+                    "at fault); resume from the last checkpoint");
 }
 
 } // namespace kozero

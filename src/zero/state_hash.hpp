@@ -4,16 +4,47 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace kozero {
 
-/// Elements that hash_state has in host memory at a time: long enough for a message.
-inline constexpr std::int64_t state_hash_chunk = 1 << 16;
+/// The state hash: XXH3-128 over the digests of fixed chunks of all tensors (doc/numerics.md), the same for every way
+/// to shard and place the state. Each rank hashes the chunks that begin in its shards; of those that end in the shards
+/// of others it gets the rest from them, and nothing else moves but digests.
+///
+///     StateHash const hash(plan, layout, state, comm, ledger);   // refers to all of these
+///     hash.hex(lane);
+class StateHash {
+public:
+  /// Elements of a chunk; the last one of a tensor may be shorter.
+  static constexpr std::int64_t chunk_elements = 1 << 16;
+  /// How the host gets at Space::device: by its address, or through memory for a few chunks at a time.
+  enum class DeviceMemory { reached, staged };
 
-/// XXH3-128, as 32 hexadecimal digits, over all tensors in model order: of each its master, m and v, unpadded, as
-/// little-endian fp32. It does not depend on how the state is sharded. `chunk` is memory of state_hash_chunk elements.
-/// Collective; every rank gets it.
-std::string hash_state(Lane const& lane, Plan const& plan, ModelLayout const& layout, OptimizerState const& state,
-                       Communicator& comm, HostBuffer<float> const& chunk);
+  StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState const& state, Communicator& comm,
+            Ledger& ledger, DeviceMemory device = host_reaches_device ? DeviceMemory::reached : DeviceMemory::staged);
+
+  /// 32 hexadecimal digits, on every rank. Collective. SharedError where ranks hold copies and these differ.
+  std::string hex(Lane const& lane) const;
+
+private:
+  struct Chunk;
+  struct Runs;
+  using Chunks = std::vector<Chunk>;
+  static Chunks chunks_of(BlockLayout const& block, Partition const& partition);
+  void exchange_edges(Lane const& lane, int block, Partition const& partition, Chunks const& chunks) const;
+  std::string own_digests(Lane const& lane, int block, Interval own, Chunks const& chunks) const;
+  Runs runs_of(Lane const& lane, int block, Interval own, Chunk const& chunk, std::int64_t place) const;
+  void require_equal_copies(std::string const& hash) const;
+
+  ModelLayout const& layout_;
+  OptimizerState const& state_;
+  Communicator& comm_;
+  int owners_; // ranks that the state is cut over: 1 where each holds all of it
+  int self_;   // among them
+  DeviceMemory device_;
+  HostBuffer<float> edges_in_, edges_out_; // a chunk of each kind
+  HostBuffer<float> staging_;
+};
 
 } // namespace kozero

@@ -19,7 +19,7 @@ TEST_CASE("a planned communicator takes what the real one of as many ranks takes
   CHECK(real.peak_rows().empty() == (world->size() == 1));
 }
 
-TEST_CASE("a planned communicator refuses every collective") {
+TEST_CASE("a planned communicator refuses every collective and exchange") {
   Ledger ledger(Ledger::Buffers::counted);
   PlannedComm comm(ledger, 3, 64);
   Lane const lane;
@@ -32,5 +32,6 @@ TEST_CASE("a planned communicator refuses every collective") {
   CHECK(refused([&] { comm.all_reduce(lane, {}, partition, Traffic::gradients); }));
   CHECK(refused([&] { comm.broadcast(lane, {}, 0, Traffic::control); }));
   CHECK(refused([&] { comm.barrier(); }));
+  CHECK(refused([&] { comm.exchange({}, {}); }));
   CHECK(refused([&] { comm.gather(std::int64_t{1}); }));
 }

@@ -2,6 +2,8 @@
 
 #include "support/catch.hpp"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
 
@@ -43,6 +45,12 @@ TEST_CASE("a hash does not depend on how its stream is cut") {
     CHECK(hash.hex() == sample_hash);
     CHECK(hash.digest() == Hash128::of(bytes.data(), bytes.size()));
   }
+}
+
+TEST_CASE("the bytes of a digest are those of its hexadecimal digits") {
+  std::string digits;
+  for (unsigned char const byte : Hash128::of("abc", 3).bytes()) digits += fmt::format("{:02x}", byte);
+  CHECK(digits == "06b05ab6733a618578af5f94892f3950");
 }
 
 TEST_CASE("asking a hash does not end its stream, and moving it keeps it") {

@@ -15,7 +15,10 @@ std::vector<int> owners_of(Partition const& partition) {
     REQUIRE(0 <= shard.begin);
     REQUIRE(shard.begin <= shard.end);
     REQUIRE(shard.end <= partition.size());
-    for (std::int64_t i = shard.begin; i < shard.end; ++i) ++owners[static_cast<std::size_t>(i)];
+    for (std::int64_t i = shard.begin; i < shard.end; ++i) {
+      ++owners[static_cast<std::size_t>(i)];
+      REQUIRE(partition.owner(i) == r);
+    }
   }
   return owners;
 }

@@ -35,6 +35,9 @@ public:
     return inner_.broadcast(lane, data, root, purpose);
   }
   void barrier() override { inner_.barrier(); }
+  void exchange(std::span<Outgoing const> sends, std::span<Incoming const> receives) override {
+    inner_.exchange(sends, receives);
+  }
 
 private:
   void spoil(Span whole, Traffic purpose) {

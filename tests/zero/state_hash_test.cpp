@@ -1,0 +1,230 @@
+// The hash of the state against one computed from the page's definition (doc/numerics.md) with all tensors at hand.
+#include "support/catch.hpp"
+#include "support/small_run.hpp"
+#include "support/temporary_folder.hpp"
+
+#include "comm/self_comm.hpp"
+#include "comm/world.hpp"
+#include "core/hash.hpp"
+#include "zero/state_hash.hpp"
+
+#include <bit>
+#include <cstring>
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+constexpr std::int64_t chunk = 65536;
+constexpr char const* kinds[] = {"master", "m", "v"};
+
+TensorSpec tensor(std::string name, std::vector<std::int64_t> shape) { return {std::move(name), std::move(shape), {}}; }
+
+/// Tensors of many sizes around that of a chunk. The first block of a layout for N ranks is cut at edges of chunks.
+ModelLayout layout_for(int ranks) {
+  std::vector<std::vector<TensorSpec>> const blocks = {
+      {tensor("even", {ranks, 2 * chunk})},
+      {tensor("bias", {7}), tensor("long", {3, chunk + 11}), tensor("one", {1}), tensor("chunk", {2, chunk / 2})},
+      {tensor("short", {chunk - 1}), tensor("longer", {chunk + 1}), tensor("table", {5, 5})},
+      {tensor("single", {1})},
+  };
+  ModelLayout layout;
+  int number = 0;
+  for (auto const& specs : blocks) {
+    layout.emplace_back("block " + std::to_string(layout.size()), specs, number);
+    number += static_cast<int>(specs.size());
+  }
+  return layout;
+}
+
+std::vector<UnitUses> uses_of(ModelLayout const& layout) {
+  std::vector<UnitUses> uses;
+  for (int b = 0; b < static_cast<int>(layout.size()); ++b) uses.push_back({{b}, {b}, {b}});
+  return uses;
+}
+
+/// What the state is filled with: any bits, NaN among them.
+float value_of(std::string const& tensor, std::string const& kind, std::int64_t element) {
+  std::uint32_t number = kind == "master" ? 1 : kind == "m" ? 2 : 3;
+  for (char const letter : tensor) number = number * 31 + static_cast<unsigned char>(letter);
+  return std::bit_cast<float>(static_cast<std::uint32_t>(element) * 2654435761u + number * 40503u);
+}
+
+void fill(std::vector<StateEntry> const& state) {
+  for (auto const& entry : state) {
+    auto const n = static_cast<std::size_t>(entry.interval.size());
+    Kokkos::View<float*, HostMemory> values("values", n);
+    for (std::size_t i = 0; i < n; ++i) {
+      values(i) = value_of(entry.name, entry.kind, entry.interval.begin + static_cast<std::int64_t>(i));
+    }
+    float* const data = static_cast<float*>(entry.data);
+    if (entry.space == Space::device) {
+      Kokkos::deep_copy(make_vec(data, entry.interval.size()), values);
+    } else if (n > 0) {
+      std::memcpy(data, values.data(), n * sizeof(float));
+    }
+  }
+}
+
+/// The definition, word by word, for a state that was filled as above.
+std::string expected_hash(ModelLayout const& layout) {
+  Hash128 all;
+  for (auto const& block : layout) {
+    for (auto const& tensor : block.tensors()) {
+      for (std::string const kind : kinds) {
+        for (std::int64_t begin = 0; begin < tensor.spec.size(); begin += chunk) {
+          std::vector<float> values;
+          for (std::int64_t i = begin; i < std::min(begin + chunk, tensor.spec.size()); ++i) {
+            values.push_back(value_of(tensor.spec.name, kind, i));
+          }
+          Hash128 one;
+          one.update(values.data(), values.size() * sizeof(float));
+          std::string const digits = one.hex();
+          for (std::size_t d = 0; d < digits.size(); d += 2) {
+            auto const byte = static_cast<unsigned char>(std::stoi(digits.substr(d, 2), nullptr, 16));
+            all.update(&byte, 1);
+          }
+        }
+      }
+    }
+  }
+  return all.hex();
+}
+
+/// Every stage, with no offload and where it may be with offload of some and of all.
+std::vector<Sharding> all_shardings() {
+  std::vector<Sharding> shardings = {{.zero = {0}, .offload = {}}};
+  for (std::int64_t stage = 1; stage <= 3; ++stage) {
+    shardings.push_back({.zero = {stage}, .offload = {}});
+    for (double const ratio : {0.5, 1.0}) {
+      shardings.push_back({.zero = {stage}, .offload = {.optimizer = OffloadTarget::host, .ratio = ratio}});
+    }
+  }
+  return shardings;
+}
+
+template <class T>
+void check_engines(ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm) {
+  std::string const expected = expected_hash(layout);
+  for (Sharding const& sharding : all_shardings()) {
+    INFO("stage " << sharding.zero.stage << ", ratio " << sharding.offload.ratio);
+    Ledger ledger;
+    Engine<T> engine(Plan(sharding, comm.rank(), comm.size()), layout, uses, comm, ledger);
+    fill(engine.state());
+    CHECK(engine.state_hash(Lane()) == expected);
+  }
+}
+
+/// The float of an element of this rank's state, if it has it.
+float* find(std::vector<StateEntry> const& state, std::string const& name, std::string const& kind, std::int64_t at) {
+  for (auto const& entry : state) {
+    bool const here = entry.name == name && entry.kind == kind && entry.interval.begin <= at && at < entry.interval.end;
+    if (here) return static_cast<float*>(entry.data) + (at - entry.interval.begin);
+  }
+  return nullptr;
+}
+
+void flip(float* value, int bit) {
+  if (value) *value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(*value) ^ (1u << bit));
+}
+
+} // namespace
+
+TEST_CASE("the hash is that of the definition at every stage and offload, on any number of ranks") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  for (int const ranks : {comm->size(), 3}) { // where edges of shards and chunks fall together, and elsewhere
+    ModelLayout const layout = layout_for(ranks);
+    check_engines<float>(layout, uses_of(layout), *comm);
+  }
+  for (auto const& model : {odd_model(), tiny_model()}) {
+    check_engines<bf16>(model_layout(model), model_uses(model), *comm);
+    check_engines<float>(model_layout(model), model_uses(model), *comm);
+  }
+}
+
+TEST_CASE("state that is staged for the host has the same hash as state that it reaches") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  ModelLayout const layout = layout_for(4);
+  std::string const expected = expected_hash(layout);
+  for (Sharding const& sharding : all_shardings()) {
+    Plan const plan(sharding, comm->rank(), comm->size());
+    OptimizerState const state(plan, layout, ledger);
+    fill(state.entries(layout));
+    StateHash const staged(plan, layout, state, *comm, ledger, StateHash::DeviceMemory::staged);
+    CHECK(staged.hex(Lane()) == expected);
+  }
+}
+
+TEST_CASE("a flipped bit of any tensor and kind gives another hash, on all ranks") {
+  if (!host_reaches_device) return;
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  ModelLayout const layout = layout_for(2);
+  Sharding const sharding{.zero = {2}, .offload = {.optimizer = OffloadTarget::host, .ratio = 0.5}};
+  Engine<float> engine(Plan(sharding, comm->rank(), comm->size()), layout, uses_of(layout), *comm, ledger);
+  auto const state = engine.state();
+  fill(state);
+  std::string const before = engine.state_hash(Lane());
+  int bit = 0;
+  for (auto const& block : layout) {
+    for (auto const& tensor : block.tensors()) {
+      std::int64_t const size = tensor.spec.size();
+      for (char const* kind : kinds) {
+        for (std::int64_t const at :
+             {std::int64_t{0}, std::min(chunk, size) - 1, std::min(chunk, size - 1), size - 1}) {
+          INFO(tensor.spec.name << ' ' << kind << ' ' << at);
+          float* const value = find(state, tensor.spec.name, kind, at);
+          bit = (bit + 11) % 32;
+          flip(value, bit);
+          CHECK(engine.state_hash(Lane()) != before);
+          flip(value, bit);
+        }
+      }
+    }
+  }
+  CHECK(engine.state_hash(Lane()) == before);
+}
+
+TEST_CASE("ranks whose copies differ in a bit refuse, all of them") {
+  if (!host_reaches_device) return;
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  ModelLayout const layout = layout_for(2);
+  Engine<float> engine(Plan({.zero = {0}, .offload = {}}, comm->rank(), comm->size()), layout, uses_of(layout), *comm,
+                       ledger);
+  auto const state = engine.state();
+  fill(state);
+  if (comm->rank() == comm->size() - 1) flip(find(state, "longer", "v", chunk), 31);
+  if (comm->size() == 1) {
+    CHECK(engine.state_hash(Lane()) != expected_hash(layout));
+  } else {
+    CHECK(contains(message_of<SharedError>([&] { engine.state_hash(Lane()); }), {"copies of the model differ"}));
+  }
+}
+
+TEST_CASE("a hash moves digests and the edges of shards, and nothing else") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  int const ranks = comm->size();
+  auto const received = [&](ModelLayout const& layout, std::int64_t stage) {
+    Engine<float> engine(Plan({.zero = {stage}, .offload = {}}, comm->rank(), ranks), layout, uses_of(layout), *comm,
+                         ledger);
+    fill(engine.state());
+    comm->traffic() = TrafficLedger();
+    engine.state_hash(Lane());
+    CHECK(comm->traffic()[Traffic::parameters].bytes == 0);
+    CHECK(comm->traffic()[Traffic::gradients].bytes == 0);
+    return comm->traffic()[Traffic::control].bytes;
+  };
+  // Shards of two chunks: of each kind two digests, and a length, of every other rank.
+  ModelLayout const even = {BlockLayout("even", {tensor("even", {ranks, 2 * chunk})}, 0)};
+  CHECK(received(even, 1) == (ranks - 1) * (3 * 2 * 16 + 8));
+  CHECK(received(even, 0) == (ranks - 1) * (32 + 8)); // the hash itself
+  // Shards of a chunk and a half: those of even ranks begin with a chunk, and end in the middle of their second one.
+  ModelLayout const apart = {BlockLayout("apart", {tensor("apart", {2 * ranks, 3 * chunk / 4})}, 0)};
+  std::int64_t const edge = comm->rank() % 2 == 0 && comm->rank() + 1 < ranks ? chunk / 2 : 0;
+  CHECK(received(apart, 1) == 3 * 4 * edge + (ranks - 1) * (3 * 2 * 16 + 8));
+}
