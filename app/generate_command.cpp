@@ -1,9 +1,9 @@
 #include "app/commands.hpp"
 
 #include "core/error.hpp"
+#include "infer/generate.hpp"
 #include "io/checkpoint.hpp"
 #include "io/deck.hpp"
-#include "infer/generate.hpp"
 
 #include <cstdio>
 

@@ -1,12 +1,12 @@
 #pragma once
 #include "core/lane.hpp"
 #include "core/ledger.hpp"
-#include "io/corpus.hpp"
 #include "data/batch_buffers.hpp"
 #include "data/batch_reader.hpp"
 #include "data/batch_shape.hpp"
 #include "data/micro_batches.hpp"
 #include "data/sampler.hpp"
+#include "io/corpus.hpp"
 
 namespace kozero {
 

@@ -1,6 +1,6 @@
 #pragma once
-#include "io/corpus.hpp"
 #include "data/sampler.hpp"
+#include "io/corpus.hpp"
 
 #include <cstdint>
 #include <span>

@@ -2,8 +2,8 @@
 
 #include "comm/planned_comm.hpp"
 #include "config/compute_type.hpp"
-#include "model/model.hpp"
 #include "data/batch_buffers.hpp"
+#include "model/model.hpp"
 #include "zero/engine.hpp"
 #include "zero/traffic_plan.hpp"
 

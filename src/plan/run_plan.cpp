@@ -3,10 +3,10 @@
 #include "config/check.hpp"
 #include "config/schema.hpp"
 #include "core/error.hpp"
+#include "core/version.hpp"
 #include "model/model.hpp"
 #include "plan/rank_plan.hpp"
 #include "plan/start_table.hpp"
-#include "core/version.hpp"
 
 namespace kozero {
 

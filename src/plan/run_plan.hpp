@@ -1,7 +1,7 @@
 #pragma once
 #include "config/config.hpp"
-#include "plan/plan_record.hpp"
 #include "data/batch_shape.hpp"
+#include "plan/plan_record.hpp"
 
 #include <string>
 

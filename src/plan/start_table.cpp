@@ -1,14 +1,14 @@
 #include "plan/start_table.hpp"
 
 #include "config/schema.hpp"
+#include "core/format.hpp"
 #include "core/kokkos.hpp"
 #include "core/log.hpp"
+#include "core/version.hpp"
 #include "io/library_versions.hpp"
 #include "kernels/gemm.hpp"
 #include "model/model.hpp"
 #include "plan/delayed_gain.hpp"
-#include "core/format.hpp"
-#include "core/version.hpp"
 
 namespace kozero {
 

@@ -1,8 +1,8 @@
 #pragma once
 #include "comm/survey.hpp"
 #include "config/config.hpp"
-#include "io/corpus.hpp"
 #include "data/batch_shape.hpp"
+#include "io/corpus.hpp"
 
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
 #pragma once
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
-#include "model/model.hpp"
 #include "data/micro_batches.hpp"
+#include "model/model.hpp"
 #include "zero/engine.hpp"
 
 #include <functional>

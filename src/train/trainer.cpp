@@ -4,9 +4,9 @@
 #include "config/compute_type.hpp"
 #include "core/format.hpp"
 #include "core/log.hpp"
+#include "core/version.hpp"
 #include "io/run_folder.hpp"
 #include "optim/schedule.hpp"
-#include "core/version.hpp"
 
 #include <algorithm>
 #include <array>

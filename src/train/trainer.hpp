@@ -2,16 +2,16 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "core/ledger.hpp"
+#include "data/batch_feed.hpp"
 #include "io/checkpoint.hpp"
 #include "io/corpus.hpp"
 #include "io/metrics.hpp"
 #include "model/model.hpp"
 #include "optim/loss_scale.hpp"
-#include "data/batch_feed.hpp"
+#include "plan/usage_table.hpp"
 #include "train/progress.hpp"
 #include "train/step.hpp"
 #include "train/stop.hpp"
-#include "plan/usage_table.hpp"
 #include "zero/engine.hpp"
 
 #include <chrono>

@@ -2,12 +2,12 @@
 
 #include "comm/agree.hpp"
 #include "config/compute_type.hpp"
+#include "data/batch_feed.hpp"
 #include "optim/loss_scale.hpp"
 #include "optim/schedule.hpp"
-#include "data/batch_feed.hpp"
 #include "train/progress.hpp"
-#include "verify/selftest_report.hpp"
 #include "train/step.hpp"
+#include "verify/selftest_report.hpp"
 
 #include <algorithm>
 #include <memory>

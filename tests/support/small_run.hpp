@@ -4,10 +4,10 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "core/rng.hpp"
-#include "kernels/token_groups.hpp"
-#include "model/model.hpp"
 #include "data/batch_shape.hpp"
 #include "data/micro_batches.hpp"
+#include "kernels/token_groups.hpp"
+#include "model/model.hpp"
 #include "train/step.hpp"
 #include "zero/engine.hpp"
 

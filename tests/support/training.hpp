@@ -3,10 +3,10 @@
 
 #include "comm/communicator.hpp"
 #include "core/rng.hpp"
+#include "data/batch_shape.hpp"
 #include "io/checkpoint.hpp"
 #include "support/small_run.hpp"
 #include "support/temporary_folder.hpp"
-#include "data/batch_shape.hpp"
 #include "train/trainer.hpp"
 
 #include <nlohmann/json.hpp>
