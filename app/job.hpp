@@ -1,9 +1,9 @@
 #pragma once
 #include "comm/communicator.hpp"
 #include "core/ledger.hpp"
+#include "data/batch_shape.hpp"
 #include "io/corpus.hpp"
 #include "io/deck.hpp"
-#include "data/batch_shape.hpp"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 # Text to train on that the machine has, shared by the scripts beside it; to be sourced by bash after common.sh.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 
 corpus_max_bytes=20000000  # far more than a few minutes of training get to see
 corpus_min_bytes=1000000   # of a corpus of ours; less is learnt by heart

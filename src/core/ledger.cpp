@@ -98,8 +98,8 @@ void Ledger::require_room(Space space, std::string const& label, std::int64_t by
   if (taken + bytes <= limit->second) return;
   throw LimitError(fmt::format("{} memory: '{}' wants {} more ({} of {} are taken); raise "
                                "memory.{}_limit or shrink a row:{}",
-                               name_of(space), label, format_bytes(bytes), format_bytes(taken), format_bytes(limit->second),
-                               name_of(budget_of(space)), advice(held, space)));
+                               name_of(space), label, format_bytes(bytes), format_bytes(taken),
+                               format_bytes(limit->second), name_of(budget_of(space)), advice(held, space)));
 }
 
 void Ledger::take(Space space, Category category, std::string const& label, std::int64_t bytes) {

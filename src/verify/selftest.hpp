@@ -2,8 +2,8 @@
 #include "comm/communicator.hpp"
 #include "config/config.hpp"
 #include "core/ledger.hpp"
-#include "io/corpus.hpp"
 #include "data/batch_shape.hpp"
+#include "io/corpus.hpp"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 #include "data/batch_reader.hpp"
 
+#include "data/batch_shape.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
-#include "data/batch_shape.hpp"
 
 #include <string>
 #include <vector>

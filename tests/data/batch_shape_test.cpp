@@ -1,9 +1,9 @@
 #include "data/batch_shape.hpp"
 
 #include "core/error.hpp"
+#include "data/sampler.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
-#include "data/sampler.hpp"
 
 #include <algorithm>
 #include <vector>

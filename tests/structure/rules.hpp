@@ -3,7 +3,7 @@
 
 namespace kozero::structure {
 
-/// What of doc/architecture.md a file breaks, one message a place: which parts may include which, and the one home of
+/// What of doc/structure.txt a file breaks, one message a place: which parts may include which, and the one home of
 /// each dependency. Empty for a file as it should be.
 std::vector<std::string> violations(SourceFile const& file);
 

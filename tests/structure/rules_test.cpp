@@ -1,8 +1,9 @@
 #include "structure/rules.hpp"
-
+#include "structure/structure_file.hpp"
 #include "support/catch.hpp"
 
 #include <algorithm>
+#include <set>
 
 using namespace kozero::structure;
 
@@ -15,7 +16,7 @@ std::string include(std::string const& name) { return "#include \"" + name + "\"
 
 } // namespace
 
-TEST_CASE("the sources keep to the arrows of doc/architecture.md and to the homes of dependencies") {
+TEST_CASE("the sources keep to the arrows and homes of doc/structure.txt") {
   auto const files = read_tree(KOZERO_SOURCE_DIR, {"src", "kernels", "io", "app"});
   REQUIRE(files.size() > 100);
   for (auto const& file : files) {
@@ -24,6 +25,22 @@ TEST_CASE("the sources keep to the arrows of doc/architecture.md and to the home
       CHECK(false);
     }
   }
+}
+
+TEST_CASE("doc/architecture.md shows what doc/structure.txt says") {
+  std::string const page = read_text(KOZERO_SOURCE_DIR "/doc/architecture.md");
+  INFO("draw it anew: build/ci/tests/structure/draw_structure");
+  CHECK(with_blocks_drawn(page, structure()) == page);
+}
+
+TEST_CASE("every folder of sources has a place in doc/structure.txt, and every place there is a folder") {
+  std::set<std::string> places;
+  std::set<std::string> folders;
+  for (auto const& folder : structure().folders) places.insert(part_of(folder.path + '/'));
+  for (auto const& file : read_tree(KOZERO_SOURCE_DIR, {"src", "kernels", "io", "app"})) {
+    folders.insert(part_of(file.path));
+  }
+  CHECK(places == folders);
 }
 
 TEST_CASE("no source file has more than 450 lines") {
@@ -94,6 +111,28 @@ TEST_CASE("a family of models that is named outside of its folder is found, in w
   CHECK(broken("src/plan/a.cpp", "text = \"GPT-2\";\n") == 1);
   CHECK(broken("src/config/a.cpp", "// as in gpt2\n") == 1);
   CHECK(broken("src/config/a.cpp", "// trains GPTs, or nanoGPT's files\n") == 0);
+}
+
+TEST_CASE("arrows lead down, and to all below") {
+  Structure const house =
+      parse_structure("# why\n\nfolder a\n  below b\nstorey\nfolder src/b\n  holds more\n  below c\n"
+                      "folder c\n  below\nhome X\n  code \\bX_\n  in src/*.cpp a/x.hpp\n");
+  REQUIRE((house.folders.size() == 3 && house.homes.size() == 1));
+  CHECK(house.folder("a")->reached == std::set<std::string>{"a", "b", "c"});
+  CHECK(house.folder("b")->reached == std::set<std::string>{"b", "c"});
+  CHECK(house.folder("c")->reached == std::set<std::string>{"c"});
+  CHECK(house.folder("d") == nullptr);
+  CHECK((house.homes[0].holds("src/b/c.cpp") && house.homes[0].holds("a/x.hpp")));
+  CHECK((!house.homes[0].holds("src/b/c.hpp") && !house.homes[0].holds("x/src/c.cpp")));
+  CHECK(with_blocks_drawn("<!-- folders -->\nold\n<!-- /folders -->\n<!-- homes -->\n<!-- /homes -->\nend\n", house) ==
+        "<!-- folders -->\n```\n a            ▸ b\n─────────────────\n src/b  more  ▸ c\n c\n```\n<!-- /folders -->\n"
+        "<!-- homes -->\n| what | home |\n|---|---|\n| X | `src/*.cpp`, `a/x.hpp` |\n<!-- /homes -->\nend\n");
+  CHECK_THROWS(with_blocks_drawn("<!-- folders -->\n", house));
+  CHECK_THROWS(parse_structure("folder a\nfolder b\n  below a\n"));
+  CHECK_THROWS(parse_structure("folder a\n  below a\n"));
+  CHECK_THROWS(parse_structure("folder a\n  belwo b\nfolder b\n"));
+  CHECK_THROWS(parse_structure("  holds more\n"));
+  CHECK_THROWS(parse_structure("fodler a\n"));
 }
 
 TEST_CASE("comments and quotes are not code, and lines stay where they are") {

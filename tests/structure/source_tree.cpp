@@ -10,15 +10,19 @@ namespace kozero::structure {
 
 namespace fs = std::filesystem;
 
+std::string read_text(fs::path const& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
 std::vector<SourceFile> read_tree(fs::path const& root, std::vector<std::string> const& folders) {
   std::vector<SourceFile> files;
   for (auto const& folder : folders) {
     for (auto const& item : fs::recursive_directory_iterator(root / folder)) {
       fs::path const& path = item.path();
       if (path.extension() != ".hpp" && path.extension() != ".cpp") continue;
-      std::ostringstream text;
-      text << std::ifstream(path, std::ios::binary).rdbuf();
-      files.push_back({fs::relative(path, root).generic_string(), text.str()});
+      files.push_back({fs::relative(path, root).generic_string(), read_text(path)});
     }
   }
   std::ranges::sort(files, {}, &SourceFile::path);

@@ -15,6 +15,8 @@ struct SourceFile {
   bool is_header() const { return path.ends_with(".hpp"); }
 };
 
+std::string read_text(std::filesystem::path const& path);
+
 /// All .hpp and .cpp files below the folders, by path.
 std::vector<SourceFile> read_tree(std::filesystem::path const& root, std::vector<std::string> const& folders);
 

@@ -1,0 +1,58 @@
+#pragma once
+// Two pieces of work, measured in turn: what else goes on on the machine touches both.
+
+#include "core/ledger.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace kozero::bench {
+
+inline double median(std::vector<double> values) {
+  auto const middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+inline double seconds_of(auto const& work) {
+  auto const begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Runs ours() and other() once an iteration, each first in turn; both return when their work is done. Counters: the
+/// medians in seconds, and the median of ours over other. For benchmarks with UseManualTime(), whose time is ours.
+void measure_pair(benchmark::State& state, auto const& ours, auto const& other) {
+  ours(); // memory touched, libraries' code made
+  other();
+  std::vector<double> our_seconds, other_seconds, ratios;
+  for ([[maybe_unused]] auto _ : state) {
+    bool const first = our_seconds.size() % 2 == 0;
+    if (first) our_seconds.push_back(seconds_of(ours));
+    other_seconds.push_back(seconds_of(other));
+    if (!first) our_seconds.push_back(seconds_of(ours));
+    ratios.push_back(our_seconds.back() / other_seconds.back());
+    state.SetIterationTime(our_seconds.back());
+  }
+  state.counters["ours"] = median(std::move(our_seconds));
+  state.counters["other"] = median(std::move(other_seconds));
+  state.counters["ratio"] = median(std::move(ratios));
+}
+
+/// Device memory with small numbers of both signs, as training has them.
+template <class T>
+DeviceBuffer<T> numbers(Ledger& ledger, std::int64_t count) {
+  DeviceBuffer<T> buffer(ledger, Category::workspace, "bench", count, DeviceBuffer<T>::Init::none);
+  T* const data = buffer.data();
+  Kokkos::parallel_for(
+      "kozero::bench::numbers", Kokkos::RangePolicy<DeviceExec, Kokkos::IndexType<std::int64_t>>(0, count),
+      KOKKOS_LAMBDA(std::int64_t i) { data[i] = static_cast<T>(static_cast<float>(i % 17 - 8) * 0.02f + 0.01f); });
+  Kokkos::fence();
+  return buffer;
+}
+
+} // namespace kozero::bench
