@@ -1,6 +1,6 @@
 #include "kernels/flat.hpp"
 
-#include "kernels/chunk_sums.hpp"
+#include "kernels/row_reduce.hpp"
 
 #include <type_traits>
 
@@ -8,7 +8,8 @@ namespace kozero {
 
 namespace {
 
-// Named function objects and no lambdas, for the reason that kernels/chunk_sums.hpp gives.
+// Named function objects and no lambdas: what nvcc makes of a lambda for host and device is called through a pointer on
+// the host, and does not vectorise there.
 template <class To, class From>
 struct Convert {
   To* y;
@@ -56,17 +57,6 @@ void convert(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n) 
 template <class Exec, class To, class From>
 void accumulate(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n) {
   for_each_index(lane, "kozero::accumulate", n, Accumulate<To, From>{y, x});
-}
-
-double pairwise_sum(std::vector<double>& values) {
-  std::size_t left = values.size();
-  if (left == 0) return 0.0;
-  while (left > 1) {
-    for (std::size_t i = 0; i < left / 2; ++i) values[i] = values[2 * i] + values[2 * i + 1];
-    if (left % 2 == 1) values[left / 2] = values[left - 1];
-    left = (left + 1) / 2;
-  }
-  return values[0];
 }
 
 template <class Exec, class T>

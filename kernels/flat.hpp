@@ -19,9 +19,6 @@ void convert(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n);
 template <class Exec, class To, class From>
 void accumulate(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n);
 
-/// The sum over a binary tree of neighbours, ((0+1)+(2+3))+…; 0 of none. Uses the values up.
-double pairwise_sum(std::vector<double>& values);
-
 /// The index of the first Inf or NaN, or n. Waits for the lane.
 template <class Exec, class T>
 std::int64_t first_non_finite(BasicLane<Exec> const& lane, T const* x, std::int64_t n);

@@ -20,7 +20,7 @@ template <class Exec>
 inline constexpr int top_level = std::is_same_v<Exec, HostExec> ? 11 : 8;
 constexpr int most_levels = 12;
 
-// A named function object, for the reason that kernels/chunk_sums.hpp gives.
+// A named function object, for the reason that kernels/flat.cpp gives.
 template <class T>
 struct Square {
   T const* x;

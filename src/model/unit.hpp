@@ -37,10 +37,10 @@ public:
 template <class T>
 class Head : public Unit<T> {
 public:
-  /// Σ losses of the micro-batch whose forward pass has run. Waits for the lane.
-  virtual double loss(Lane const& lane, Params<T> params, MicroBatch const& batch) = 0;
-  /// Σ losses of the micro-batch whose backward pass has run. Waits for the lane.
-  virtual double loss_of_backward(Lane const& lane) const = 0;
+  /// Makes the losses of the micro-batch whose forward pass has run, without its gradients.
+  virtual void loss(Lane const& lane, Params<T> params, MicroBatch const& batch) = 0;
+  /// Of each row, [N]: those of the backward pass or of loss(), whichever ran last; 0 where there is no target.
+  virtual Vec<float const> losses() const = 0;
   /// logits [R,Vp] of rows first … first+R of the micro-batch whose forward pass has run.
   virtual void logits(Lane const& lane, Params<T> params, Mat<float> logits, std::int64_t first) = 0;
 };

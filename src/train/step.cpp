@@ -13,10 +13,10 @@ LossFactors loss_factors(std::int64_t valid, std::int64_t rows, std::optional<do
 
 namespace {
 
-/// Forward and backward of one micro-batch. Returns the sum of its losses.
+/// Forward and backward of one micro-batch.
 template <class T>
-double run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatch const& batch,
-                       MicroBatchPlace place, float scale) {
+void run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, MicroBatch const& batch,
+                     MicroBatchPlace place, float scale) {
   auto const visits = training_visits(model.units());
   engine.begin(lane, visits, place);
   for (Visit const visit : visits) {
@@ -28,29 +28,30 @@ double run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Mic
       engine.reduce(lane, visit.unit);
     }
   }
-  return model.head().loss_of_backward(lane);
 }
 
 } // namespace
 
 template <class T>
 std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed,
-                                     StepInput const& input, Communicator& comm, StopAgreed const& stop_agreed) {
+                                     BatchLoss& loss, StepInput const& input, Communicator& comm,
+                                     StopAgreed const& stop_agreed) {
   LossFactors const factors = loss_factors(input.valid, feed.rows_a_micro_batch(), input.loss_scale);
   std::int64_t const micro_batches = feed.shape().accumulate;
-  double loss = 0;
+  loss.begin();
   for (std::int64_t m = 0; m < micro_batches; ++m) {
     if (m > 0 && stop_agreed && !engine.between_updates() && stop_agreed()) return std::nullopt;
-    loss += run_micro_batch(lane, model, engine, feed.upload(lane, m), {m, micro_batches}, factors.of_row);
+    run_micro_batch(lane, model, engine, feed.upload(lane, m), {m, micro_batches}, factors.of_row);
+    loss.add(lane, feed.first_window(m), model.head().losses());
   }
-  comm.sum(std::span(&loss, 1));
-  return StepReport{loss / static_cast<double>(std::max<std::int64_t>(input.valid, 1)),
+  return StepReport{loss.total(comm) / static_cast<double>(std::max<std::int64_t>(input.valid, 1)),
                     engine.update(lane, input.optimizer, input.lr, input.t, factors.of_gradient)};
 }
 
 template <class T>
-double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed, Communicator& comm) {
-  double loss = 0;
+double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed, BatchLoss& loss,
+                      Communicator& comm) {
+  loss.begin();
   for (std::int64_t m = 0; m < feed.shape().accumulate; ++m) {
     MicroBatch const batch = feed.upload(lane, m);
     auto const visits = evaluation_visits(model.units());
@@ -58,17 +59,17 @@ double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Batc
     for (Visit const visit : visits) {
       auto const params = engine.params(lane, visit);
       model.forward(lane, visit.unit, params, batch);
-      if (visit.unit + 1 == model.units()) loss += model.head().loss(lane, params, batch);
+      if (visit.unit + 1 == model.units()) model.head().loss(lane, params, batch);
     }
+    loss.add(lane, feed.first_window(m), model.head().losses());
   }
-  comm.sum(std::span(&loss, 1));
-  return loss;
+  return loss.total(comm);
 }
 
 #define KOZERO_INSTANTIATE(T)                                                                                          \
-  template std::optional<StepReport> train_step(Lane const&, Model<T>&, Engine<T>&, BatchFeed&, StepInput const&,      \
-                                                Communicator&, StopAgreed const&);                                     \
-  template double evaluate_batch(Lane const&, Model<T>&, Engine<T>&, BatchFeed&, Communicator&);
+  template std::optional<StepReport> train_step(Lane const&, Model<T>&, Engine<T>&, BatchFeed&, BatchLoss&,            \
+                                                StepInput const&, Communicator&, StopAgreed const&);                   \
+  template double evaluate_batch(Lane const&, Model<T>&, Engine<T>&, BatchFeed&, BatchLoss&, Communicator&);
 
 KOZERO_INSTANTIATE(float)
 KOZERO_INSTANTIATE(bf16)

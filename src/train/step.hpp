@@ -3,6 +3,7 @@
 #include "config/config.hpp"
 #include "data/batch_feed.hpp"
 #include "model/model.hpp"
+#include "train/batch_loss.hpp"
 #include "zero/engine.hpp"
 
 #include <functional>
@@ -44,10 +45,12 @@ using StopAgreed = std::function<bool()>;
 /// One batch: forward and backward of every micro-batch of `feed`, then one optimizer step. Collective.
 template <class T>
 std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed,
-                                     StepInput const& input, Communicator& comm, StopAgreed const& stop_agreed = {});
+                                     BatchLoss& loss, StepInput const& input, Communicator& comm,
+                                     StopAgreed const& stop_agreed = {});
 
 /// Σ losses of one batch, over all ranks; no gradients. Collective.
 template <class T>
-double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed, Communicator& comm);
+double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed, BatchLoss& loss,
+                      Communicator& comm);
 
 } // namespace kozero

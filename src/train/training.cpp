@@ -17,7 +17,8 @@ TrainingOf<T>::TrainingOf(TrainingSetup const& setup, Communicator& comm, Ledger
     : setup_(setup), comm_(comm), plan_(sharding_of(setup.config), comm.rank(), comm.size()),
       model_(setup.config.model, setup.batch.micro, setup.config.activations.recompute, Purpose::train, ledger),
       engine_(plan_, model_.layout(), model_.uses(), comm, ledger),
-      feed_(setup.tokens, setup.batch, setup.config.model.context, setup.config.model.vocabulary, comm.rank(), ledger) {
+      feed_(setup.tokens, setup.batch, setup.config.model.context, setup.config.model.vocabulary, comm.rank(), ledger),
+      batch_loss_(setup.batch, ledger) {
   if (setup.config.precision.compute == ComputeType::fp16) loss_scale_.emplace(setup.config.precision.loss_scale);
 }
 
@@ -92,7 +93,7 @@ std::optional<BatchReport> TrainingOf<T>::step(StopAsked const& asked) {
     std::int64_t none = 0;
     return stop_agreed(asked, none);
   };
-  auto const step = train_step(lane_, model_, engine_, feed_, input, comm_, between);
+  auto const step = train_step(lane_, model_, engine_, feed_, batch_loss_, input, comm_, between);
   if (!step) return std::nullopt;
   return account_for(*step, input);
 }
@@ -127,7 +128,7 @@ std::optional<double> TrainingOf<T>::evaluate(StopAsked const& asked) {
     std::int64_t targets = feed_.load_evaluation(b);
     if (stop_agreed(asked, targets)) return std::nullopt;
     valid += targets;
-    loss += evaluate_batch(lane_, model_, engine_, feed_, comm_);
+    loss += evaluate_batch(lane_, model_, engine_, feed_, batch_loss_, comm_);
   }
   return loss / static_cast<double>(std::max<std::int64_t>(valid, 1));
 }
@@ -136,7 +137,8 @@ template <class T>
 double TrainingOf<T>::loss_of(std::int64_t batch) {
   std::int64_t valid = feed_.load_training(batch);
   comm_.sum(std::span(&valid, 1));
-  return evaluate_batch(lane_, model_, engine_, feed_, comm_) / static_cast<double>(std::max<std::int64_t>(valid, 1));
+  return evaluate_batch(lane_, model_, engine_, feed_, batch_loss_, comm_) /
+         static_cast<double>(std::max<std::int64_t>(valid, 1));
 }
 
 template <class T>

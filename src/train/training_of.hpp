@@ -1,5 +1,6 @@
 #pragma once
 #include "optim/loss_scale.hpp"
+#include "train/batch_loss.hpp"
 #include "train/training.hpp"
 
 namespace kozero {
@@ -49,6 +50,7 @@ private:
   Model<T> model_;
   Engine<T> engine_;
   BatchFeed feed_;
+  BatchLoss batch_loss_;
   std::optional<LossScale> loss_scale_; // fp16 alone
   Counters counters_;
 };

@@ -34,16 +34,3 @@ TEST_CASE("Addition rounds once, also in place") {
     check_add<bf16>(n);
   }
 }
-
-TEST_CASE("A sum in double agrees with extended precision") {
-  for (std::int64_t n : lengths) {
-    Vector<float> const x(normal_numbers(n, 4));
-    long double total = 0, size = 0;
-    for (double value : x.get()) {
-      total += value;
-      size += std::fabs(value);
-    }
-    INFO(n << " elements");
-    CHECK(std::fabs(sum(Lane(), x) - static_cast<double>(total)) <= 1e-14 * static_cast<double>(size));
-  }
-}

@@ -174,7 +174,6 @@ void print_attention(std::int64_t context, std::int64_t head_width) {
 
 void print_sums() {
   Vector<float> const x(normal_numbers(100001, 1));
-  print("sum", {{sum(Lane(), x)}});
   std::int64_t const windows = 11;
   Vector<float> const losses(normal_numbers(windows * 333, 1));
   Kokkos::View<double*, DeviceMemory> const sums("sums", windows);

@@ -69,11 +69,10 @@ public:
     layernorm_backward<T>(lane, d_, view_.vector(grads[0], norm_weight), view_.vector(grads[0], norm_bias), dnorm, x_,
                           vec(mean_), vec(rstd_), view_.vector(params[0], norm_weight));
   }
-  double loss(Lane const& lane, Params<T> params, MicroBatch const& batch) override {
+  void loss(Lane const& lane, Params<T> params, MicroBatch const& batch) override {
     head_loss<T>(lane, vec(losses_), chunk(), norm(), weight(params), batch.targets);
-    return loss_of_backward(lane);
   }
-  double loss_of_backward(Lane const& lane) const override { return sum(lane, vec(losses_)); }
+  Vec<float const> losses() const override { return make_vec<float const>(losses_.data(), losses_.size()); }
   void logits(Lane const& lane, Params<T> params, Mat<float> logits, std::int64_t first) override {
     head_logits<T>(lane, logits, make_mat<T const>(norm_.data() + first * cols(x_), rows(logits), cols(x_)),
                    weight(params));

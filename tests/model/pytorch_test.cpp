@@ -86,7 +86,10 @@ public:
       auto const params = engine.params(lane, {u, Phase::backward});
       model.backward(lane, u, params, engine.grads(lane, u), batch, loss_scale / static_cast<float>(valid));
     }
-    loss = model.head().loss_of_backward(lane) / static_cast<double>(valid);
+    loss = 0;
+    auto const losses = model.head().losses();
+    for (float const row : read(losses.data(), rows(losses))) loss += row;
+    loss /= static_cast<double>(valid);
     std::map<std::string, std::vector<float>> tensors;
     for (int u = 0; u < model.units(); ++u) {
       auto const block = engine.grads(lane, u)[0];

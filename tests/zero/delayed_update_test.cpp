@@ -75,9 +75,7 @@ public:
       model_.backward(Lane(), u, views<T const>(device_, uses_[u].backward), views<float>(sums_, uses_[u].gradients),
                       micro, of_row);
     }
-    loss = model_.head().loss_of_backward(Lane());
-    comm_.sum(std::span(&loss, 1));
-    loss /= static_cast<double>(valid);
+    loss = sum_of_windows() / static_cast<double>(valid);
     return reduce(scale / count * static_cast<double>(valid));
   }
 
@@ -124,6 +122,18 @@ private:
   float* at(std::vector<std::vector<float>>& arrays, StateEntry const& entry) {
     auto const [block, offset] = place_.at(entry.name);
     return arrays[block].data() + offset + entry.interval.begin;
+  }
+
+  /// Σ losses of the batch: each window's rows, then all ranks' windows in their order.
+  double sum_of_windows() {
+    auto const losses = model_.head().losses();
+    std::vector<double> windows(static_cast<std::size_t>(shape_.global()), 0.0);
+    for (std::int64_t i = 0; i < shape_.micro; ++i) {
+      float const* const first = losses.data() + i * options_.model.context;
+      windows[feed_.first_window(0) + i] = sum_of_neighbours({first, first + options_.model.context});
+    }
+    comm_.sum(std::span(windows)); // each from one rank
+    return sum_of_neighbours(windows);
   }
 
   // Gradients of T are rounded before ranks add them.

@@ -211,15 +211,9 @@ void Gpt2Head<T>::backward(Lane const& lane, Params<T> params, Grads grads, Micr
 }
 
 template <class T>
-double Gpt2Head<T>::loss(Lane const& lane, Params<T> params, MicroBatch const& batch) {
+void Gpt2Head<T>::loss(Lane const& lane, Params<T> params, MicroBatch const& batch) {
   head_loss<T>(lane, vector(losses_), chunk(), matrix(norm_, shape_.rows(), shape_.width), weight(params),
                batch.targets);
-  return loss_of_backward(lane);
-}
-
-template <class T>
-double Gpt2Head<T>::loss_of_backward(Lane const& lane) const {
-  return sum(lane, vector(losses_));
 }
 
 template <class T>

@@ -83,8 +83,8 @@ public:
   void forward(Lane const& lane, Params<T> params, MicroBatch const& batch) override;
   void backward(Lane const& lane, Params<T> params, Grads grads, MicroBatch const& batch, float scale) override;
 
-  double loss(Lane const& lane, Params<T> params, MicroBatch const& batch) override;
-  double loss_of_backward(Lane const& lane) const override;
+  void loss(Lane const& lane, Params<T> params, MicroBatch const& batch) override;
+  Vec<float const> losses() const override { return make_vec<float const>(losses_.data(), losses_.size()); }
   void logits(Lane const& lane, Params<T> params, Mat<float> logits, std::int64_t first) override;
 
 private:
