@@ -37,7 +37,8 @@ std::vector<std::string> verdicts(std::string const& printed) {
 } // namespace
 
 TEST_CASE("plan prints memory, traffic, checkpoint and the stages, of a deck whose data is nowhere") {
-  auto const page = plan({"--ranks", "64", "zero.stage=2", "activations.recompute=unit", "memory.device_limit=1MiB"});
+  auto const page = plan({"--ranks", "64", "zero.stage=2", "activations.recompute=unit", "memory.device_limit=1MiB",
+                          "precision.compute=bf16"});
   INFO(page.out << page.err);
   CHECK(page.status == 0);
   CHECK(page.err.empty());
@@ -94,6 +95,8 @@ TEST_CASE("plan --json says all of it to scripts") {
   auto const shard = [](int size) { return (size + 23) / 24 * 8; };
   int const elements = shard(6090) + shard(5565) + shard(42);
   CHECK(json.at("memory").at("device").at("first_moment") == 4 * elements);
+  CHECK(json.at("memory").at("device").at("parameters") == 4 * elements);
+  CHECK(!json.at("memory").at("device").contains("master")); // the fp32 parameters are it
   CHECK(json.at("memory").at("device").at("gather_ring") == 3 * 4 * (shard(6090) + shard(5565) + shard(42)));
   CHECK(json.at("memory").at("pinned").at("staging") == (32 << 20) / 96 * 96);
   CHECK(json.at("received").at("gradients") ==
