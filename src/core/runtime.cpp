@@ -7,9 +7,11 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -95,7 +97,11 @@ void Runtime::abort(int exit_code) {
   int down = 0;
   MPI_Initialized(&up);
   MPI_Finalized(&down);
-  if (up && !down) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  if (up && !down) {
+    // MPICH's launcher may end before it has passed on what was just written, and with it the cause would be lost.
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+  }
   std::_Exit(exit_code);
 }
 
