@@ -9,10 +9,10 @@ die() {
   exit "${status:-1}"
 }
 
-# Installs what is missing and takes over the variables that say where Kokkos is; arguments go to scripts/bootstrap.
+# Installs what is missing and takes over the variables that say where Kokkos is.
 bootstrap() {
   local settings
-  settings=$("$root/scripts/bootstrap" "$@") || exit
+  settings=$("$root/scripts/bootstrap") || exit
   eval "$settings"
 }
 
