@@ -108,7 +108,7 @@ TEST_CASE("files of a newer version are refused in words, and of none") {
 }
 
 TEST_CASE("datasets that claim more than the file has are refused before memory is taken for them") { // CASES 48
-  SECTION("elements") {
+  {
     Saved saved;
     {
       RawFile const file(saved.file("rank-00000.h5"), RawFile::Access::write);
@@ -118,17 +118,20 @@ TEST_CASE("datasets that claim more than the file has are refused before memory 
     }
     CHECK(contains(saved.message(), {"'huge/master'", "make no sense", "resume from another checkpoint"}));
   }
-  SECTION("a text") {
+  // HDF5 stores 32 bits of a type's size: the second text is of size 0.
+  for (std::size_t const size : {std::size_t{1} << 31, std::size_t{1} << 36}) {
+    INFO("a text of " << size);
     Saved saved;
     {
       RawFile const file(saved.file("checkpoint.h5"), RawFile::Access::write);
       hid_t const type = H5Tcopy(H5T_C_S1);
-      H5Tset_size(type, std::size_t{1} << 36);
+      H5Tset_size(type, size);
       H5Ldelete(file.id, "deck", H5P_DEFAULT);
       file.put_hollow("/deck", type, 1);
       H5Tclose(type);
     }
-    CHECK(contains(saved.message(), {"'deck'", saved.file("checkpoint.h5").string(), "of a file of"}));
+    CHECK(
+        contains(saved.message(), {"'deck'", saved.file("checkpoint.h5").string(), "resume from another checkpoint"}));
   }
 }
 
