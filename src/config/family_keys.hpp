@@ -2,6 +2,8 @@
 #include "core/error.hpp"
 
 #include <memory>
+#include <type_traits>
+#include <utility>
 
 namespace kozero {
 

@@ -42,7 +42,7 @@ public:
   /// Which blocks each unit reads and adds to.
   virtual std::vector<UnitUses> uses() const = 0;
 
-  /// "GPT-2 4L 4H 128C, context 128, vocabulary 256, tied head"
+  /// Name and shape: "… 4L 4H 128C, context 128, vocabulary 256, tied head".
   virtual std::string shape_text() const = 0;
   /// shape_text with the number of parameters: "…: 842496 parameters (842.5k)".
   std::string describe() const;

@@ -130,8 +130,9 @@ TEST_CASE("every value knows where it comes from", "[deck]") {
                               {"run.updates=5", "model.layers=2"});
   // A key beside the named size wins, wherever it is said.
   ModelConfig expected = gpt2_model({2, 16, 1024, 256, 50257});
-  expected.size = "gpt2-355m";
+  expected.size = deck.config.model.size;
   CHECK(deck.config.model == expected);
+  CHECK(deck.config.model.size == "gpt2-355m");
   CHECK(deck.origins.at("data.train").kind == Origin::Kind::deck);
   CHECK(deck.origins.at("data.train").line == 2);
   CHECK(deck.origins.at("data.train").column == 10);

@@ -87,7 +87,7 @@ TEST_CASE("another family's key, a word that is none, and a value that the famil
   register_lookup_family();
   std::string const deck = "data: {train: x}\nmodel:\n  family: lookup\n  ";
   CHECK(contains(message_of(deck + "layers: 2"), "deck.yaml:4:3: unknown key 'layers'"));
-  CHECK(contains(message_of(deck + "chanels: 2"), "did you mean 'model.channels'?"));
+  CHECK(contains(message_of(deck + "chanels: 2"), "did you mean 'channels'?"));
   CHECK(contains(message_of(deck + "channels: x"), "deck.yaml:4:13: model.channels: 'x'"));
   CHECK(contains(message_of(deck + "channels: 1"), "deck.yaml:4:13: model.channels: 1 is out of range"));
   CHECK(contains(message_of(deck + "channels: 300"), "deck.yaml:4:13: model.channels: is above model.vocabulary"));
@@ -180,7 +180,7 @@ TEST_CASE("a plan of the family is what its training holds, to the byte, and say
       CHECK(told(plan_rank(config, batch, world->rank()).memory) == told(held.peak_rows()));
       PlanRecord const plan = plan_run(config, batch);
       CHECK(plan.parameters == 13 * (257 + 33) + 26);
-      CHECK(plan.model == "lookup of 13 channels: 3796 parameters (3.8k)");
+      CHECK(plan.model == "lookup of 13 channels: 3796 parameters (3796)");
     }
   }
 }
