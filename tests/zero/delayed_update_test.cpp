@@ -8,6 +8,7 @@
 #include "comm/world.hpp"
 #include "model/families.hpp"
 #include "optim/adamw.hpp"
+#include "train/state_entries.hpp"
 
 #include <cstring>
 #include <limits>
@@ -232,7 +233,7 @@ void check_against_oracle(SmallRunOptions const& options, Communicator& comm, st
 }
 
 SmallRunOptions some_updates(std::int64_t stage, double ratio, std::int64_t start) {
-  return {.model = {.layers = 2, .heads = 2, .width = 32, .context = 8, .vocabulary = 300},
+  return {.model = gpt2_model({.layers = 2, .heads = 2, .width = 32, .context = 8, .vocabulary = 300}),
           .stage = stage,
           .offload = delayed(ratio, start),
           .updates = 6};
