@@ -74,6 +74,7 @@ public:
   DeckReader& operator=(DeckReader const&) = delete;
 
   StoredDeck read_stored(std::string_view text) {
+    choose_family(text, {});
     read_document(text);
     complete_named_size();
     for (auto const& key : keys_) {
@@ -90,6 +91,7 @@ public:
                               fmt::join(sorted_messages(faults_), "\n")));
     }
     Config preset;
+    preset.model = ModelConfig(config_.model.family);
     auto const presets = keys_of(preset);
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       if (unread_.contains(keys_[i].path)) copy_value(keys_[i], presets[i]);
@@ -98,9 +100,7 @@ public:
   }
 
   Deck read(std::string_view text, std::vector<std::string> const& overrides) {
-    config_.model = ModelConfig(family_of(text, overrides));
-    keys_ = keys_of(config_);
-    for (auto const& key : keys_) origins_[key.path] = {};
+    choose_family(text, overrides);
     read_document(text);
     for (auto const& override_text : overrides) read_override(override_text);
     complete_named_size();
@@ -117,6 +117,12 @@ private:
   };
 
   // ---- the family, which says what keys there are
+
+  void choose_family(std::string_view text, std::vector<std::string> const& overrides) {
+    config_.model = ModelConfig(family_of(text, overrides));
+    keys_ = keys_of(config_);
+    for (auto const& key : keys_) origins_[key.path] = {};
+  }
 
   /// The last that is known of those that the deck and the overrides name. Faults are left to the second reading.
   static std::string family_of(std::string_view text, std::vector<std::string> const& overrides) {

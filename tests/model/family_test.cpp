@@ -52,6 +52,7 @@ void for_each_precision(Config config, Work const& work) {
   config.precision.compute = ComputeType::bf16;
   work(config, "bf16");
   config.precision = {.compute = ComputeType::fp16, .gradients = GradientType::compute};
+  config.precision.loss_scale.initial = 4096; // 16-bit sums over ranks and micro-batches do not overflow at first
   work(config, "fp16");
 }
 
