@@ -17,6 +17,17 @@ TEST_CASE("Philox4x32-10 gives its published numbers") {
         Philox4{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
+// doc/data-order.md states these, from a Python program of its own.
+TEST_CASE("The numbers of a name do not change from one version of the program to the next") {
+  CHECK(random_bits({1337, RngPurpose::shuffle, 0, 0}, 0) == Philox4{1699201236, 3793316210, 3509191552, 1484016382});
+  auto const normal = [](std::uint32_t stream, std::uint64_t number) {
+    return random_normal({1337, RngPurpose::initialise, 0, stream}, number);
+  };
+  CHECK(std::fabs(normal(0, 0) - 0.5340263348298357) < 1e-15); // log and cos are the C library's
+  CHECK(std::fabs(normal(0, 1) - 1.7376878204196249) < 1e-15);
+  CHECK(std::fabs(normal(4, 0) - 0.751934175473703) < 1e-15);
+}
+
 TEST_CASE("Every part of a key, and the index to its 48th bit, makes other numbers") {
   RngKey const key{5, RngPurpose::initialise, 6, 7};
   std::set<Philox4> const seen{

@@ -161,6 +161,9 @@ TEST_CASE("the order does not change from one version of the program to the next
   std::vector<std::int64_t> first;
   for (std::int64_t s = 140; s < 150; ++s) first.push_back(sampler.window(s));
   CHECK(first == std::vector<std::int64_t>{121, 4, 48, 56, 137, 78, 112, 44, 121, 2});
+  std::vector<std::int64_t> two_epochs; // of seven windows; doc/data-order.md states them
+  for (std::int64_t s = 0; s < 14; ++s) two_epochs.push_back(Sampler(1337, 7).window(s));
+  CHECK(two_epochs == std::vector<std::int64_t>{0, 3, 2, 4, 1, 5, 6, 5, 0, 3, 1, 2, 6, 4});
   Sampler const large(-1, (std::int64_t{1} << 40) + 1);
   CHECK(large.window(1) == 503242966609);
   CHECK(large.window((std::int64_t{1} << 40) + 1) == 825635441262); // epoch 1
