@@ -1,9 +1,9 @@
 // The norm depends on the gradient alone: not on the ranks that share it, the stage, or where its pieces lie.
 #include "support/catch.hpp"
 #include "support/small_run.hpp"
+#include "support/world.hpp"
 
 #include "comm/self_comm.hpp"
-#include "comm/world.hpp"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ using namespace kozero::test;
 namespace {
 
 /// Blocks of several tiles, so that a ratio cuts their shards.
-ModelConfig wide_model() { return {.layers = 2, .heads = 2, .width = 64, .context = 8, .vocabulary = 301}; }
+ModelConfig wide_model() { return gpt2_model({.layers = 2, .heads = 2, .width = 64, .context = 8, .vocabulary = 301}); }
 
 /// Targets in the first row of a batch alone. All other gradients are zero, so any number of ranks has the same sum.
 RowMaker first_row(std::int64_t vocabulary) {
@@ -40,8 +40,8 @@ void compare_with_one_rank(SmallRunOptions options, Communicator& comm) {
     for (OffloadConfig const& offload : offloads(options.stage)) {
       options.offload = offload;
       auto const ranks = small_run<T>(options, comm);
-      INFO("width " << options.model.width << ", tied " << options.model.tied << ", stage " << options.stage
-                    << ", ratio " << offload.ratio);
+      INFO("width " << gpt2_of(options.model).width << ", tied " << gpt2_of(options.model).tied << ", stage "
+                    << options.stage << ", ratio " << offload.ratio);
       CHECK(ranks.norms == one.norms);
       CHECK(ranks.hash == one.hash);
     }
@@ -50,15 +50,14 @@ void compare_with_one_rank(SmallRunOptions options, Communicator& comm) {
 
 } // namespace
 
-TEST_CASE("the same gradient has the same norm, to the bit, on any number of ranks, at any stage and offload") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World,
+                 "the same gradient has the same norm, to the bit, on any number of ranks, at any stage and offload") {
   for (auto model : {odd_model(), tiny_model(), wide_model()}) {
     for (bool const tied : {true, false}) {
-      model.tied = tied;
-      compare_with_one_rank<float>({.model = model}, *comm);
+      gpt2_of(model).tied = tied;
+      compare_with_one_rank<float>({.model = model}, world);
     }
   }
-  compare_with_one_rank<bf16>({.model = wide_model()}, *comm);
-  compare_with_one_rank<bf16>({.model = wide_model(), .gradients = GradientType::compute}, *comm);
+  compare_with_one_rank<bf16>({.model = wide_model()}, world);
+  compare_with_one_rank<bf16>({.model = wide_model(), .gradients = GradientType::compute}, world);
 }
