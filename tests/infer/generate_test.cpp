@@ -3,9 +3,6 @@
 #include "support/catch.hpp"
 #include "support/training.hpp"
 
-#include "comm/self_comm.hpp"
-#include "comm/world.hpp"
-
 #include <cmath>
 
 using namespace kozero;
@@ -80,20 +77,16 @@ TEST_CASE("a token of probability 0 is never drawn") {
   for (double const uniform : {1e-17, 0.5, 1.0}) CHECK(sampled({1.0f, 1.001f, 0.0f}, 1e-6, 0, uniform) == 1);
 }
 
-TEST_CASE("a model that has learned a text by heart writes it, also past its context") {
-  Ledger ledger;
-  if (make_world_communicator(ledger)->rank() != 0) return;
-  SelfComm self;
-  SharedFolder const folder(self);
+TEST_CASE_METHOD(RunFixture, "a model that has learned a text by heart writes it on any rank, also past its context") {
   std::string const verse = "kozero: ";
   std::string text;
   for (int i = 0; i < 200; ++i) text += verse;
+  config.data.train = folder.write("verse", text);
+  config.run.updates = 250;
+  config.optimizer.lr = 1e-2;
   for (auto const compute : {ComputeType::fp32, ComputeType::bf16}) {
-    Config config = small_config(folder.write("verse", text));
     config.precision.compute = compute;
-    config.run.updates = 250;
-    config.optimizer.lr = 1e-2;
-    trained(config, folder.file("run"), self);
+    trained(config, folder.file("run"), world);
     CHECK(written(folder.file("run"), config, "ko", {.tokens = 80, .temperature = 0}) == text.substr(2, 80));
     CHECK(written(folder.file("run"), config, text.substr(0, 100), {.tokens = 9, .temperature = 0}) ==
           text.substr(100, 9));
@@ -102,17 +95,14 @@ TEST_CASE("a model that has learned a text by heart writes it, also past its con
   }
 }
 
-TEST_CASE("the same parameters write the same text, however many ranks and whatever stage saved them") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(3000)));
+TEST_CASE_METHOD(RunFixture,
+                 "the same parameters write the same text, however many ranks and whatever stage saved them") {
   config.run.updates = 3;
   config.zero.stage = 0;
-  Metrics const stage_0 = trained(config, folder.file("stage 0"), *world);
+  Metrics const stage_0 = trained(config, folder.file("stage 0"), world);
   config.zero.stage = 3;
-  REQUIRE(trained(config, folder.file("stage 3"), *world).hash() == stage_0.hash());
-  if (world->rank() == 0) {
+  REQUIRE(trained(config, folder.file("stage 3"), world).hash() == stage_0.hash());
+  if (world.rank() == 0) {
     GenerateOptions options{.tokens = 60, .temperature = 1.2, .top_k = 50, .seed = 7};
     std::string const text = written(folder.file("stage 3"), config, "a", options);
     CHECK(text.size() == 60);
@@ -128,13 +118,9 @@ TEST_CASE("the same parameters write the same text, however many ranks and whate
   }
 }
 
-TEST_CASE("prompts and temperatures that mean nothing are refused") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(3000)));
+TEST_CASE_METHOD(RunFixture, "prompts and temperatures that mean nothing are refused") {
   config.run.updates = 1;
-  trained(config, folder.file("run"), *world);
+  trained(config, folder.file("run"), world);
   CheckpointReader const checkpoint(resolve_checkpoint(folder.file("run")));
   auto const refusal = [&](std::vector<std::int32_t> const& prompt, double temperature) {
     GenerateOptions const options{.tokens = 1, .temperature = temperature};

@@ -5,7 +5,6 @@
 #include "support/training.hpp"
 
 #include "comm/agree.hpp"
-#include "comm/world.hpp"
 
 using namespace kozero;
 using namespace kozero::test;
@@ -37,18 +36,14 @@ std::string told(std::vector<MemoryRow> const& rows) {
 
 } // namespace
 
-TEST_CASE("predicted memory is what a training holds at its peak, row by row, to the byte") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(3000)));
+TEST_CASE_METHOD(RunFixture, "predicted memory is what a training holds at its peak, row by row, to the byte") {
   config.run.updates = 1;
   config.batch.micro = 1;
   gpt2_of(config.model).layers = 2;
   auto const check = [&] {
-    CAPTURE(world->rank(), config.zero.stage, *config.batch.accumulate, gpt2_of(config.model).tied,
+    CAPTURE(world.rank(), config.zero.stage, *config.batch.accumulate, gpt2_of(config.model).tied,
             static_cast<int>(config.activations.recompute), static_cast<int>(config.precision.compute));
-    auto const predicted = plan_rank(config, batch_shape(config.batch, world->size()), world->rank()).memory;
+    auto const predicted = plan_rank(config, batch_shape(config.batch, world.size()), world.rank()).memory;
     CHECK(told(predicted) == told(measured(config, folder.file("run"))));
   };
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
@@ -67,11 +62,7 @@ TEST_CASE("predicted memory is what a training holds at its peak, row by row, to
   }
 }
 
-TEST_CASE("predicted memory is what a training with offload holds") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(3000)));
+TEST_CASE_METHOD(RunFixture, "predicted memory is what a training with offload holds") {
   config.run.updates = 3;
   config.batch.accumulate = 2;
   config.offload.optimizer = OffloadTarget::host;
@@ -83,23 +74,19 @@ TEST_CASE("predicted memory is what a training with offload holds") {
       for (std::optional<std::int64_t> const& late : {std::optional<std::int64_t>(), std::optional<std::int64_t>(2)}) {
         config.offload.delayed_update.start = late;
         config.precision.gradients = late ? GradientType::compute : GradientType::fp32;
-        CAPTURE(world->rank(), stage, ratio, late.has_value());
-        auto const predicted = plan_rank(config, batch_shape(config.batch, world->size()), world->rank()).memory;
+        CAPTURE(world.rank(), stage, ratio, late.has_value());
+        auto const predicted = plan_rank(config, batch_shape(config.batch, world.size()), world.rank()).memory;
         CHECK(told(predicted) == told(measured(config, folder.file("run"))));
       }
     }
   }
 }
 
-TEST_CASE("a limit of what is predicted holds, and one byte less does not") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(3000)));
+TEST_CASE_METHOD(RunFixture, "a limit of what is predicted holds, and one byte less does not") {
   config.run.updates = 1;
   config.data.validation = "0.2"; // evaluations and checkpoints take no more
   config.zero.stage = 2;
-  auto const memory = plan_rank(config, batch_shape(config.batch, world->size()), world->rank()).memory;
+  auto const memory = plan_rank(config, batch_shape(config.batch, world.size()), world.rank()).memory;
   for (Space const space : {Space::device, Space::host}) {
     std::int64_t const bytes = budget_bytes(memory, space);
     CHECK_NOTHROW(measured(config, folder.file("run"), {{space, bytes}}));

@@ -8,6 +8,7 @@
 #include "model/families.hpp"
 #include "support/small_run.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/world.hpp"
 #include "train/trainer.hpp"
 
 #include <nlohmann/json.hpp>
@@ -79,6 +80,12 @@ inline Config small_config(std::string const& text_file) {
   config.precision.compute = ComputeType::fp32;
   return config;
 }
+
+/// What most cases begin with: the ranks, a folder that they share, and a run of a few updates on 90 windows.
+struct RunFixture : World {
+  SharedFolder const folder{world};
+  Config config = small_config(folder.write("text", text_of(3000)));
+};
 
 /// What a run left in metrics.jsonl, without the times, which are never twice the same.
 struct Metrics {

@@ -2,7 +2,6 @@
 #include "support/catch.hpp"
 #include "support/training.hpp"
 
-#include "comm/world.hpp"
 #include "io/deck.hpp"
 
 using namespace kozero;
@@ -16,11 +15,10 @@ std::string former_file(std::string const& name) {
 
 } // namespace
 
-TEST_CASE(
+TEST_CASE_METHOD(
+    World,
     "a run that goes on from an older checkpoint has the losses that the old program had, on any number of ranks") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
+  SharedFolder const folder(world);
   for (std::string const run :
        {"stage-0", "stage-1", "stage-2-half-offload", "stage-3-offload", "delayed", "delayed-bf16", "fp16", "untied"}) {
     std::filesystem::path const checkpoint = former_file(run + "/step-00000004");
@@ -28,7 +26,7 @@ TEST_CASE(
     Config config = read_stored_deck(info.deck, info.format_version).config;
     config.data.train = former_file("tokens.bin");
     Metrics const former(former_file(run));
-    Metrics const resumed = trained(config, folder.file(run), *world, checkpoint);
+    Metrics const resumed = trained(config, folder.file(run), world, checkpoint);
 
     auto const seen = static_cast<std::ptrdiff_t>(info.counters.batches_seen);
     auto const rest = [seen](std::vector<double> const& all) { return std::vector(all.begin() + seen, all.end()); };

@@ -5,7 +5,6 @@
 
 #include "comm/self_comm.hpp"
 #include "comm/survey.hpp"
-#include "comm/world.hpp"
 #include "optim/schedule.hpp"
 #include "plan/start_table.hpp"
 
@@ -28,8 +27,7 @@ FaultyComm with_inf(Communicator& world, Config const& config, std::vector<std::
 }
 
 /// fp16 with offload, three overflows away from its end.
-Config near_the_smallest_scale(std::string const& text_file) {
-  Config config = small_config(text_file);
+Config near_the_smallest_scale(Config config) {
   config.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 4, .hysteresis = 1}};
   config.zero.stage = 2;
   config.offload.optimizer = OffloadTarget::host;
@@ -38,18 +36,15 @@ Config near_the_smallest_scale(std::string const& text_file) {
 
 } // namespace
 
-TEST_CASE("a skipped update moves neither the learning rate nor Adam's t") { // CASES 8
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
+TEST_CASE_METHOD(RunFixture, "a skipped update moves neither the learning rate nor Adam's t") { // CASES 8
   // One window: every batch is the same, so what the k-th applied update does depends on k alone.
-  Config config = small_config(folder.write("text", text_of(bytes_of_windows(1, odd_model().context))));
+  config.data.train = folder.write("one window", text_of(bytes_of_windows(1, odd_model().context)));
   config.run.updates = 5;
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     INFO("stage " << stage);
     config.zero.stage = stage;
-    Metrics const clean = trained(config, folder.file("clean"), *world);
-    FaultyComm faulty = with_inf(*world, config, {1, 2});
+    Metrics const clean = trained(config, folder.file("clean"), world);
+    FaultyComm faulty = with_inf(world, config, {1, 2});
     Metrics const skipping = trained(config, folder.file("skipping"), faulty);
 
     REQUIRE(clean.updates.size() == 5);
@@ -78,17 +73,14 @@ TEST_CASE("a skipped update moves neither the learning rate nor Adam's t") { // 
   }
 }
 
-TEST_CASE("a skipped update moves nothing in a delayed and offloaded run either") { // CASES 8
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(bytes_of_windows(1, odd_model().context))));
+TEST_CASE_METHOD(RunFixture, "a skipped update moves nothing in a delayed and offloaded run either") { // CASES 8
+  config.data.train = folder.write("one window", text_of(bytes_of_windows(1, odd_model().context)));
   config.run.updates = 6;
   config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {3}};
   for (std::int64_t stage = 1; stage <= 3; ++stage) {
     INFO("stage " << stage);
     config.zero.stage = stage;
-    FaultyComm faulty = with_inf(*world, config, {1, 4, 5});
+    FaultyComm faulty = with_inf(world, config, {1, 4, 5});
     Metrics const run = trained(config, folder.file("run"), faulty);
     // One batch's gradient an update, whatever is skipped; the rate is the schedule's for that update.
     REQUIRE(run.updates.size() == 9);
@@ -107,18 +99,14 @@ TEST_CASE("a skipped update moves nothing in a delayed and offloaded run either"
   }
 }
 
-TEST_CASE("fp16 skips what overflows, halves its scale, and trains on") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(3000)));
+TEST_CASE_METHOD(RunFixture, "fp16 skips what overflows, halves its scale, and trains on") {
   config.precision = {.compute = ComputeType::fp16,
                       .gradients = GradientType::compute,
                       .loss_scale = {.initial = 1024, .window = 3, .hysteresis = 2}};
   config.zero.stage = 2;
   for (auto const optimizer : {OffloadTarget::none, OffloadTarget::host}) {
     config.offload.optimizer = optimizer;
-    FaultyComm faulty = with_inf(*world, config, {1, 2, 7});
+    FaultyComm faulty = with_inf(world, config, {1, 2, 7});
     Metrics const run = trained(config, folder.file("run"), faulty);
     // Tolerated, halved; doubled after 3 clean ones in a row; tolerated again, as doubling forgives.
     CHECK(run.numbers("loss_scale") ==
@@ -128,11 +116,10 @@ TEST_CASE("fp16 skips what overflows, halves its scale, and trains on") {
   }
 }
 
-TEST_CASE("fp16 at its smallest scale gives up once, names the tensor, and leaves a whole checkpoint") { // CASES 12
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = near_the_smallest_scale(folder.write("text", text_of(3000)));
+TEST_CASE_METHOD(
+    RunFixture,
+    "fp16 at its smallest scale gives up once, names the tensor, and leaves a whole checkpoint") { // CASES 12
+  config = near_the_smallest_scale(config);
   config.checkpoint.every = 1;
   config.optimizer.max_skips = 2; // overflows are the scale's business
   for (bool const delayed : {false, true}) {
@@ -143,10 +130,10 @@ TEST_CASE("fp16 at its smallest scale gives up once, names the tensor, and leave
     diverging.optimizer.clip.reset();
     diverging.schedule.warmup = 0;
     diverging.run.updates = 40;
-    std::string const message = message_of<SharedError>([&] { run_trainer(diverging, run, *world); });
+    std::string const message = message_of<SharedError>([&] { run_trainer(diverging, run, world); });
     INFO(message);
     CHECK(contains(message, {"overflows fp16 at the smallest loss scale, 1", "first in ", "; lower optimizer.lr"}));
-    world->barrier();
+    world.barrier();
     Metrics const metrics(run);
     CHECK(metrics.ends.empty());
     CHECK(metrics.numbers("loss_scale").back() == 1);
@@ -155,56 +142,47 @@ TEST_CASE("fp16 at its smallest scale gives up once, names the tensor, and leave
     Config ends_there = config;
     ends_there.run.updates = CheckpointReader(resolve_checkpoint(run)).info().counters.updates_applied;
     CHECK(ends_there.run.updates >= 1);
-    CHECK(run_trainer(ends_there, run, *world, resolve_checkpoint(run)) == RunEnd::done);
+    CHECK(run_trainer(ends_there, run, world, resolve_checkpoint(run)) == RunEnd::done);
   }
 }
 
-TEST_CASE("after overflows down to the smallest scale the last good checkpoint goes on") { // CASES 12
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = near_the_smallest_scale(folder.write("text", text_of(3000)));
+TEST_CASE_METHOD(RunFixture,
+                 "after overflows down to the smallest scale the last good checkpoint goes on") { // CASES 12
+  config = near_the_smallest_scale(config);
   config.checkpoint.every = 2;
   for (bool const delayed : {false, true}) {
     config.offload.delayed_update.start = delayed ? std::optional<std::int64_t>(2) : std::nullopt;
-    Metrics const clean = trained(config, folder.file("clean"), *world);
-    FaultyComm faulty = with_inf(*world, config, {5, 6, 7, 8, 9, 10});
+    Metrics const clean = trained(config, folder.file("clean"), world);
+    FaultyComm faulty = with_inf(world, config, {5, 6, 7, 8, 9, 10});
     std::string const run = folder.file(delayed ? "delayed" : "run");
     std::string const message = message_of<SharedError>([&] { run_trainer(config, run, faulty); });
     CHECK(contains(message, {"smallest loss scale, 1", "first in h.0.", "batch 8"})); // 4, 2, 1
-    world->barrier();
-    CHECK(trained(config, run, *world, resolve_checkpoint(run)).hash() == clean.hash());
+    world.barrier();
+    CHECK(trained(config, run, world, resolve_checkpoint(run)).hash() == clean.hash());
   }
 }
 
-TEST_CASE("after a skipped update the data goes on") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(3000)));
+TEST_CASE_METHOD(RunFixture, "after a skipped update the data goes on") {
   config.optimizer.lr = 1e-30; // the parameters stay, and losses tell the batches from each other
   config.run.updates = 6;
-  std::vector<double> const clean = trained(config, folder.file("clean"), *world).losses();
+  std::vector<double> const clean = trained(config, folder.file("clean"), world).losses();
   REQUIRE(std::set<double>(clean.begin(), clean.end()).size() == 6);
   config.run.updates = 4;
-  FaultyComm faulty = with_inf(*world, config, {1, 2});
+  FaultyComm faulty = with_inf(world, config, {1, 2});
   CHECK(trained(config, folder.file("skipping"), faulty).losses() == clean);
 }
 
-TEST_CASE("a run gives up after max_skips in a row, names the tensor, and keeps its last good checkpoint") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(3000)));
+TEST_CASE_METHOD(RunFixture,
+                 "a run gives up after max_skips in a row, names the tensor, and keeps its last good checkpoint") {
   config.optimizer.max_skips = 3;
   config.checkpoint = {.every = 1, .keep = 2};
   config.zero.stage = 2;
   // One alone does not count: they must be in a row.
-  FaultyComm faulty = with_inf(*world, config, {0, 3, 4, 5});
+  FaultyComm faulty = with_inf(world, config, {0, 3, 4, 5});
   std::string const message = message_of<SharedError>([&] { run_trainer(config, folder.file("run"), faulty); });
   CHECK(contains(message, {"3 updates were skipped in a row", "h.0.", "batch 6", "; "}));
 
-  world->barrier();
+  world.barrier();
   Metrics const metrics(folder.file("run"));
   CHECK(metrics.updates.size() == 6);
   CHECK(metrics.ends.empty());
@@ -214,15 +192,11 @@ TEST_CASE("a run gives up after max_skips in a row, names the tensor, and keeps 
   CHECK(checkpoint.info().counters.updates_skipped == 1);
 }
 
-TEST_CASE("metrics hold one object an update, evaluations when they are due, and the end") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(3000)));
+TEST_CASE_METHOD(RunFixture, "metrics hold one object an update, evaluations when they are due, and the end") {
   config.data.validation = "0.1";
   config.run.updates = 5;
   config.evaluate.every = 2;
-  Metrics const metrics = trained(config, folder.file("run"), *world);
+  Metrics const metrics = trained(config, folder.file("run"), world);
 
   REQUIRE(metrics.updates.size() == 5);
   for (auto const& update : metrics.updates) {
@@ -245,28 +219,26 @@ TEST_CASE("metrics hold one object an update, evaluations when they are due, and
   CHECK(metrics.hash() == CheckpointReader(resolve_checkpoint(folder.file("run"))).info().state_hash);
 }
 
-TEST_CASE(
+TEST_CASE_METHOD(
+    RunFixture,
     "145 windows in batches of 16 a rank: all ranks do all updates, and each sees the right windows") { // CASES 20
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
-  Config config = small_config(folder.write("text", text_of(bytes_of_windows(145, odd_model().context))));
+  config.data.train = folder.write("145 windows", text_of(bytes_of_windows(145, odd_model().context)));
   config.run.updates = 7; // the fourth batch of 3 ranks goes on into the second epoch
   config.batch = {.micro = 16, .accumulate = 1, .global = {}};
   Corpus const corpus = open_corpus(config.data, config.model.vocabulary, config.model.context);
   REQUIRE(corpus.train.windows == 145);
 
-  BatchShape const batch = batch_shape(config.batch, world->size());
-  StartTable const table = start_table(config, corpus, batch, survey(*world), world->description());
+  BatchShape const batch = batch_shape(config.batch, world.size());
+  StartTable const table = start_table(config, corpus, batch, survey(world), world.description());
   auto const row = std::ranges::find(table.rows, "updates", &std::pair<std::string, std::string>::first);
   REQUIRE(row != table.rows.end());
-  CHECK(row->second == fmt::format("7, {:.1f} an epoch", 145.0 / (16.0 * world->size())));
+  CHECK(row->second == fmt::format("7, {:.1f} an epoch", 145.0 / (16.0 * world.size())));
 
-  Metrics const ranks = trained(config, folder.file("ranks"), *world);
+  Metrics const ranks = trained(config, folder.file("ranks"), world);
   CHECK(ranks.ends.back().at("batches_seen") == 7);
-  if (world->rank() == 0) {
+  if (world.rank() == 0) {
     SelfComm self;
-    config.batch = {.micro = 16, .accumulate = world->size(), .global = {}};
+    config.batch = {.micro = 16, .accumulate = world.size(), .global = {}};
     Metrics const one = trained(config, folder.file("one"), self);
     CHECK(largest_difference(ranks.losses(), one.losses()) < 1e-5);
   }

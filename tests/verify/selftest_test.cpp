@@ -3,7 +3,6 @@
 #include "support/faulty_comm.hpp"
 #include "support/training.hpp"
 
-#include "comm/world.hpp"
 #include "verify/selftest.hpp"
 
 using namespace kozero;
@@ -43,31 +42,24 @@ std::string row_of(std::string const& report, int row) {
 
 } // namespace
 
-TEST_CASE("all combinations are as they should be, in fp32 and in 16 bits, with and without accumulation") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  SharedFolder const folder(*comm);
-  Config config = small_config(folder.write("text", text_of(4000)));
+TEST_CASE_METHOD(RunFixture,
+                 "all combinations are as they should be, in fp32 and in 16 bits, with and without accumulation") {
   std::int64_t const before = ledger.bytes(Space::device);
   config.batch.accumulate = 3;
-  report_of(config, *comm, true, ledger);
+  report_of(config, world, true, ledger);
   config.precision = {.compute = ComputeType::bf16, .gradients = GradientType::compute};
-  report_of(config, *comm, true, ledger);
+  report_of(config, world, true, ledger);
   config.batch.accumulate = 1;
-  report_of(config, *comm, true, ledger);
+  report_of(config, world, true, ledger);
   CHECK(ledger.bytes(Space::device) == before);
 }
 
-TEST_CASE("a gradient that goes wrong once in one run makes the self-test fail, in that row") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  SharedFolder const folder(*comm);
-  Config const config = small_config(folder.write("text", text_of(4000)));
+TEST_CASE_METHOD(RunFixture, "a gradient that goes wrong once in one run makes the self-test fail, in that row") {
   std::int64_t const blocks = gpt2_of(config.model).layers + 2;
   for (int const row : {2, 17}) {
     std::int64_t const strike = ((row - 1) * updates + 1) * blocks; // the first of its second batch
-    FaultyComm faulty(*comm, [&](std::int64_t reduction, Span gradients) {
-      if (reduction == strike && comm->rank() == 0) static_cast<float*>(gradients.data)[7] += 1e-3F;
+    FaultyComm faulty(world, [&](std::int64_t reduction, Span gradients) {
+      if (reduction == strike && world.rank() == 0) static_cast<float*>(gradients.data)[7] += 1e-3F;
     });
     auto const report = report_of(config, faulty, false, ledger);
     CHECK(contains(row_of(report, row), {"DIFFERS FROM row 1 in norm of batch 2"}));
@@ -75,31 +67,23 @@ TEST_CASE("a gradient that goes wrong once in one run makes the self-test fail, 
   }
 }
 
-TEST_CASE("a self-test whose runs change nothing fails, and says so") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  SharedFolder const folder(*comm);
-  Config const config = small_config(folder.write("text", text_of(4000)));
+TEST_CASE_METHOD(RunFixture, "a self-test whose runs change nothing fails, and says so") {
   Config overflows = config;
   overflows.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 1 << 24}};
-  CHECK(contains(report_of(overflows, *comm, false, ledger), {"skipped", "FAILED: every update was skipped (no norm"}));
+  CHECK(contains(report_of(overflows, world, false, ledger), {"skipped", "FAILED: every update was skipped (no norm"}));
   Config rests = config;
   rests.optimizer.lr = 1e-30; // less than any weight shows
-  CHECK(contains(report_of(rests, *comm, false, ledger), {"FAILED: with delayed updates the state is that without"}));
+  CHECK(contains(report_of(rests, world, false, ledger), {"FAILED: with delayed updates the state is that without"}));
   Config ends = config; // before the self-test does
   ends.run.updates = 1;
-  report_of(ends, *comm, true, ledger);
+  report_of(ends, world, true, ledger);
 }
 
-TEST_CASE("combinations that do not fit on one of the ranks are left out, the others compared") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  SharedFolder const folder(*comm);
-  Config const config = small_config(folder.write("text", text_of(4000)));
-  std::int64_t const stage_0 = device_bytes(config, *comm);
+TEST_CASE_METHOD(RunFixture, "combinations that do not fit on one of the ranks are left out, the others compared") {
+  std::int64_t const stage_0 = device_bytes(config, world);
   auto const limited = [&](std::int64_t limit, bool passes) {
-    if (comm->rank() == comm->size() - 1) ledger.set_limit(Space::device, limit);
-    return report_of(config, *comm, passes, ledger);
+    if (world.rank() == world.size() - 1) ledger.set_limit(Space::device, limit);
+    return report_of(config, world, passes, ledger);
   };
   std::string const too_little = "does not fit: device memory: '";
 

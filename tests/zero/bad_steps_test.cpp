@@ -2,9 +2,9 @@
 #include "support/catch.hpp"
 #include "support/faulty_comm.hpp"
 #include "support/small_run.hpp"
+#include "support/world.hpp"
 
 #include "comm/self_comm.hpp"
-#include "comm/world.hpp"
 
 #include <limits>
 
@@ -45,27 +45,25 @@ void check_skip(SmallRunOptions options, float bad, Communicator& world) {
 
 } // namespace
 
-TEST_CASE("an Inf or NaN on one rank skips the update on all and leaves every bit as it was") { // CASES 6
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "an Inf or NaN on one rank skips the update on all and leaves every bit as it was") { // CASES 6
   SmallRunOptions options{.micro = 2};
   for (float const bad : bad_values) {
     for (std::int64_t stage = 0; stage <= 3; ++stage) {
       options.stage = stage;
       options.offload = {};
-      check_skip<float>(options, bad, *world);
+      check_skip<float>(options, bad, world);
       if (stage == 0) continue;
       for (double const ratio : {0.5, 1.0}) {
         options.offload = {.optimizer = OffloadTarget::host, .ratio = ratio};
         options.gradients = ratio < 1 ? GradientType::fp32 : GradientType::compute;
-        check_skip<bf16>(options, bad, *world);
-        check_skip<fp16>(options, bad, *world);
+        check_skip<bf16>(options, bad, world);
+        check_skip<fp16>(options, bad, world);
       }
     }
   }
 }
 
-TEST_CASE("micro-batches with 33, 1, 0 and 20 valid targets equal one batch") { // CASES 7
+TEST_CASE_METHOD(World, "micro-batches with 33, 1, 0 and 20 valid targets equal one batch") { // CASES 7
   ModelConfig const model = odd_model();
   RowMaker const random = random_rows(model.vocabulary);
   RowMaker const uneven = [&](std::int64_t batch, std::int64_t row, std::span<std::int32_t> in,
@@ -82,19 +80,14 @@ TEST_CASE("micro-batches with 33, 1, 0 and 20 valid targets equal one batch") { 
   CHECK(largest_difference(apart.losses, together.losses) < 1e-6);
   CHECK(largest_difference(apart.norms, together.norms) < 1e-5);
 
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  auto const ranks =
-      small_run<float>({.model = model, .stage = 2, .micro = 1, .accumulate = 4, .rows = uneven}, *world);
-  auto const one =
-      small_run<float>({.model = model, .micro = 1, .accumulate = 4 * world->size(), .rows = uneven}, self);
+  auto const ranks = small_run<float>({.model = model, .stage = 2, .micro = 1, .accumulate = 4, .rows = uneven}, world);
+  auto const one = small_run<float>({.model = model, .micro = 1, .accumulate = 4 * world.size(), .rows = uneven}, self);
   CHECK(largest_difference(ranks.losses, one.losses) < 1e-6);
   CHECK(largest_difference(ranks.norms, one.norms) < 1e-5);
 }
 
-TEST_CASE("a batch without a valid target has loss 0, and only decay moves, on matrices alone") { // CASES 7 and 10
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
+TEST_CASE_METHOD(
+    World, "a batch without a valid target has loss 0, and only decay moves, on matrices alone") { // CASES 7 and 10
   RowMaker const none = [](std::int64_t, std::int64_t, std::span<std::int32_t> in, std::span<std::int32_t> out) {
     std::fill(in.begin(), in.end(), 1);
     std::fill(out.begin(), out.end(), -1);
@@ -102,7 +95,7 @@ TEST_CASE("a batch without a valid target has loss 0, and only decay moves, on m
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     SmallRunOptions options{.stage = stage, .rows = none};
     options.optimizer.lr = 1e-2;
-    SmallRun<float> run(options, *world);
+    SmallRun<float> run(options, world);
     auto const values = [&] {
       std::vector<std::vector<float>> tensors;
       for (auto const& entry : run.state()) {

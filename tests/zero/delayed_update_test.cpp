@@ -2,10 +2,10 @@
 // one step after the other, no engine.
 #include "support/catch.hpp"
 #include "support/faulty_comm.hpp"
+#include "support/long_shards.hpp"
 #include "support/neighbour_tree.hpp"
-#include "support/small_run.hpp"
+#include "support/world.hpp"
 
-#include "comm/world.hpp"
 #include "model/families.hpp"
 #include "optim/adamw.hpp"
 #include "train/state_entries.hpp"
@@ -241,41 +241,35 @@ SmallRunOptions some_updates(std::int64_t stage, double ratio, std::int64_t star
 
 } // namespace
 
-TEST_CASE("delayed updates have the bits of a serial oracle") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "delayed updates have the bits of a serial oracle") {
   for (std::int64_t stage = 1; stage <= 3; ++stage) {
     for (std::int64_t const start : {std::int64_t{1}, std::int64_t{3}, never}) {
       for (double const ratio : {0.1, 0.5, 1.0}) {
-        check_against_oracle<float>(some_updates(stage, ratio, start), *comm, {});
+        check_against_oracle<float>(some_updates(stage, ratio, start), world, {});
       }
       SmallRunOptions options = some_updates(stage, 1, start);
-      check_against_oracle<bf16>(options, *comm, {});
+      check_against_oracle<bf16>(options, world, {});
       options.gradients = GradientType::compute;
-      check_against_oracle<bf16>(options, *comm, {});
-      check_against_oracle<fp16>(options, *comm, {});
+      check_against_oracle<bf16>(options, world, {});
+      check_against_oracle<fp16>(options, world, {});
     }
   }
 }
 
-TEST_CASE("delayed updates of several tiles have the bits of the oracle") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  if (comm->size() > 2) return; // shards of one tile
+TEST_CASE_METHOD(World, "delayed updates of several tiles have the bits of the oracle") {
   for (double const ratio : {0.7, 1.0}) {
     SmallRunOptions options = some_updates(2, ratio, 2);
-    gpt2_of(options.model).width = comm->size() * 352;
+    options.model = long_shards(world.size());
     options.updates = 4;
-    check_against_oracle<float>(options, *comm, {});
+    REQUIRE(longest_on_host(options, world) > host_tile);
+    check_against_oracle<float>(options, world, {});
   }
 }
 
-TEST_CASE("a pending update and one that is not delayed are both applied in one batch, and counted") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "a pending update and one that is not delayed are both applied in one batch, and counted") {
   // The gradient of update 2 is pending when a run that delays from 100 on takes over.
-  SmallRun<float> delaying(some_updates(2, 1, 2), *comm);
-  SmallRun<float> other(some_updates(2, 1, 100), *comm);
+  SmallRun<float> delaying(some_updates(2, 1, 2), world);
+  SmallRun<float> other(some_updates(2, 1, 100), world);
   for (std::int64_t batch = 0; batch < 2; ++batch) delaying.step();
   REQUIRE(delaying.engine().pending().has_value());
   other.engine().expect_pending(*delaying.engine().pending());
@@ -293,61 +287,54 @@ TEST_CASE("a pending update and one that is not delayed are both applied in one 
   CHECK_FALSE(other.engine().pending().has_value());
 }
 
-TEST_CASE("with nothing on the host a delay is none") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "with nothing on the host a delay is none") {
   SmallRunOptions options = some_updates(2, 0, 1);
-  auto const delayed_run = small_run<float>(options, *comm);
+  auto const delayed_run = small_run<float>(options, world);
   options.offload = {};
-  CHECK(small_run<float>(options, *comm).hash == delayed_run.hash);
+  CHECK(small_run<float>(options, world).hash == delayed_run.hash);
 }
 
-TEST_CASE("an overflow in a delayed run drops that gradient alone") { // CASES 6 and 8
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "an overflow in a delayed run drops that gradient alone") { // CASES 6 and 8
   for (std::int64_t stage = 1; stage <= 3; ++stage) {
     for (auto const& bad : std::vector<std::vector<std::int64_t>>{{1}, {2, 3}, {4}, {3, 5, 6}}) {
-      check_against_oracle<float>(some_updates(stage, 0.5, 3), *comm, bad);
+      check_against_oracle<float>(some_updates(stage, 0.5, 3), world, bad);
       SmallRunOptions options = some_updates(stage, 1, 2);
       options.gradients = GradientType::compute;
-      check_against_oracle<bf16>(options, *comm, bad);
-      check_against_oracle<fp16>(options, *comm, bad);
+      check_against_oracle<bf16>(options, world, bad);
+      check_against_oracle<fp16>(options, world, bad);
     }
   }
 }
 
-TEST_CASE("delayed from never on is the synchronous run, and from 1 on is not") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "delayed from never on is the synchronous run, and from 1 on is not") {
   for (std::int64_t stage = 1; stage <= 3; ++stage) {
     SmallRunOptions options = some_updates(stage, 1, never);
     options.accumulate = 3;
     auto const off = [&] {
       SmallRunOptions synchronous = options;
       synchronous.offload.delayed_update.start.reset();
-      return small_run<bf16>(synchronous, *comm);
+      return small_run<bf16>(synchronous, world);
     }();
-    auto const late = small_run<bf16>(options, *comm);
+    auto const late = small_run<bf16>(options, world);
     CHECK(late.hash == off.hash);
     CHECK(late.losses == off.losses);
     options.offload.delayed_update.start = 1;
-    auto const delayed_run = small_run<bf16>(options, *comm);
+    auto const delayed_run = small_run<bf16>(options, world);
     CHECK(delayed_run.hash != off.hash);
     CHECK(delayed_run.losses[0] == off.losses[0]); // the first two batches see the first parameters
     CHECK(delayed_run.losses[1] != off.losses[1]);
   }
 }
 
-TEST_CASE("delayed updates have the same bits at every stage and ratio without accumulation, and in pairs with it") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(
+    World, "delayed updates have the same bits at every stage and ratio without accumulation, and in pairs with it") {
   for (std::int64_t const accumulate : {1, 4}) {
     std::map<std::int64_t, std::string> hashes;
     for (std::int64_t stage = 1; stage <= 3; ++stage) {
       for (double const ratio : {0.1, 0.5, 1.0}) {
         SmallRunOptions options = some_updates(stage, ratio, 2);
         options.accumulate = accumulate;
-        auto const hash = small_run<bf16>(options, *comm).hash;
+        auto const hash = small_run<bf16>(options, world).hash;
         auto const [first, is_new] = hashes.emplace(stage, hash);
         INFO("stage " << stage << ", ratio " << ratio << ", accumulate " << accumulate);
         CHECK(first->second == hash);

@@ -1,9 +1,9 @@
 // The norm depends on the gradient alone: not on the ranks that share it, the stage, or where its pieces lie.
 #include "support/catch.hpp"
 #include "support/small_run.hpp"
+#include "support/world.hpp"
 
 #include "comm/self_comm.hpp"
-#include "comm/world.hpp"
 
 #include <algorithm>
 
@@ -50,15 +50,14 @@ void compare_with_one_rank(SmallRunOptions options, Communicator& comm) {
 
 } // namespace
 
-TEST_CASE("the same gradient has the same norm, to the bit, on any number of ranks, at any stage and offload") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World,
+                 "the same gradient has the same norm, to the bit, on any number of ranks, at any stage and offload") {
   for (auto model : {odd_model(), tiny_model(), wide_model()}) {
     for (bool const tied : {true, false}) {
       gpt2_of(model).tied = tied;
-      compare_with_one_rank<float>({.model = model}, *comm);
+      compare_with_one_rank<float>({.model = model}, world);
     }
   }
-  compare_with_one_rank<bf16>({.model = wide_model()}, *comm);
-  compare_with_one_rank<bf16>({.model = wide_model(), .gradients = GradientType::compute}, *comm);
+  compare_with_one_rank<bf16>({.model = wide_model()}, world);
+  compare_with_one_rank<bf16>({.model = wide_model(), .gradients = GradientType::compute}, world);
 }

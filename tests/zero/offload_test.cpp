@@ -1,9 +1,9 @@
 // Offload against no offload, bit for bit: where the optimizer's state lives changes nothing that is computed.
 #include "support/catch.hpp"
-#include "support/small_run.hpp"
+#include "support/long_shards.hpp"
+#include "support/world.hpp"
 
 #include "comm/self_comm.hpp"
-#include "comm/world.hpp"
 #include "model/families.hpp"
 
 using namespace kozero;
@@ -39,47 +39,40 @@ void compare_with_device(SmallRunOptions options, Communicator& comm) {
 
 } // namespace
 
-TEST_CASE("offload has the bits of no offload") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "offload has the bits of no offload") {
   for (auto const& model : {odd_model(), tiny_model(), wide_model()}) {
     for (std::int64_t const accumulate : {1, 4}) {
       for (auto const gradients : {GradientType::fp32, GradientType::compute}) {
         SmallRunOptions const options{.model = model, .gradients = gradients, .accumulate = accumulate};
-        compare_with_device<bf16>(options, *comm);
-        if (accumulate == 1) compare_with_device<fp16>(options, *comm);
-        if (gradients == GradientType::fp32) compare_with_device<float>(options, *comm);
+        compare_with_device<bf16>(options, world);
+        if (accumulate == 1) compare_with_device<fp16>(options, world);
+        if (gradients == GradientType::fp32) compare_with_device<float>(options, world);
       }
     }
   }
 }
 
-TEST_CASE("pieces of several tiles of the host's work have the bits of no offload") { // CASES 11
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  if (comm->size() > 2) return; // shards of one tile
-  ModelConfig const model =
-      gpt2_model({.layers = 2, .heads = 2, .width = comm->size() * 352, .context = 4, .vocabulary = 40});
+TEST_CASE_METHOD(World, "pieces of several tiles of the host's work have the bits of no offload") { // CASES 11
+  ModelConfig const model = long_shards(world.size());
   for (std::int64_t const accumulate : {1, 2}) {
     SmallRunOptions options{
         .model = model, .stage = 2, .gradients = GradientType::compute, .accumulate = accumulate, .updates = 2};
-    auto const device = small_run<bf16>(options, *comm);
+    auto const device = small_run<bf16>(options, world);
     for (double const ratio : {0.7, 1.0}) {
       options.offload = on_host(ratio);
-      check_equal(small_run<bf16>(options, *comm), device);
+      REQUIRE(longest_on_host(options, world) > host_tile);
+      check_equal(small_run<bf16>(options, world), device);
     }
   }
 }
 
-TEST_CASE("with 16-bit gradients all stages have the same bits without accumulation, and pairs with it") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "with 16-bit gradients all stages have the same bits without accumulation, and pairs with it") {
   for (std::int64_t const accumulate : {1, 4}) {
     std::vector<SmallRunResult> results;
     for (std::int64_t stage = 0; stage <= 3; ++stage) {
       results.push_back(small_run<bf16>(
           {.model = wide_model(), .stage = stage, .gradients = GradientType::compute, .accumulate = accumulate},
-          *comm));
+          world));
     }
     check_equal(results[1], results[0]);
     check_equal(results[3], results[2]);
@@ -88,21 +81,17 @@ TEST_CASE("with 16-bit gradients all stages have the same bits without accumulat
   }
 }
 
-TEST_CASE("16-bit gradients are near those in fp32") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "16-bit gradients are near those in fp32") {
   SmallRunOptions options{.model = wide_model(), .stage = 2};
-  auto const full = small_run<bf16>(options, *comm);
+  auto const full = small_run<bf16>(options, world);
   options.gradients = GradientType::compute;
-  auto const rounded = small_run<bf16>(options, *comm);
+  auto const rounded = small_run<bf16>(options, world);
   CHECK(rounded.hash != full.hash);
   CHECK(largest_difference(rounded.norms, full.norms) < 1e-3);
   CHECK(largest_difference(rounded.losses, full.losses) < 1e-3);
 }
 
-TEST_CASE("the link carries 2 bytes down and 2 up a parameter, divided by N, an update") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "the link carries 2 bytes down and 2 up a parameter, divided by N, an update") {
   for (auto const& model : {odd_model(), wide_model()}) {
     std::int64_t const psi = parameter_count(architecture_of(model)->layout());
     for (std::int64_t stage = 1; stage <= 3; ++stage) {
@@ -113,9 +102,9 @@ TEST_CASE("the link carries 2 bytes down and 2 up a parameter, divided by N, an 
                                       .gradients = GradientType::compute,
                                       .accumulate = accumulate,
                                       .updates = 2};
-        LinkTraffic const link = small_run<bf16>(options, *comm).link;
+        LinkTraffic const link = small_run<bf16>(options, world).link;
         std::array<std::int64_t, 2> sums = {link.down_bytes, link.up_bytes};
-        comm->sum(std::span<std::int64_t>(sums));
+        world.sum(std::span<std::int64_t>(sums));
         INFO("stage " << stage << ", accumulate " << accumulate);
         // Shards that take part in every micro-batch's reduction come down each time.
         CHECK(sums[0] == options.updates * 2 * psi * (stage >= 2 ? accumulate : 1));
@@ -159,25 +148,21 @@ TEST_CASE("the ratio is that of the shards' bytes, to a tile") {
   }
 }
 
-TEST_CASE("offload on more ranks than elements has the losses of one rank") { // CASES 2
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "offload on more ranks than elements has the losses of one rank") { // CASES 2
   SelfComm self;
   for (std::int64_t stage = 1; stage <= 3; ++stage) {
-    auto const ranks = small_run<float>({.model = tiny_model(), .stage = stage, .offload = on_host(1)}, *comm);
-    auto const one = small_run<float>({.model = tiny_model(), .accumulate = comm->size()}, self);
+    auto const ranks = small_run<float>({.model = tiny_model(), .stage = stage, .offload = on_host(1)}, world);
+    auto const one = small_run<float>({.model = tiny_model(), .accumulate = world.size()}, self);
     CHECK(largest_difference(ranks.losses, one.losses) < 1e-6);
   }
 }
 
-TEST_CASE("every way to cut a batch gives the same norm with offload too") { // CASES 5
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "every way to cut a batch gives the same norm with offload too") { // CASES 5
   for (std::int64_t stage = 1; stage <= 3; ++stage) {
     std::vector<SmallRunResult> results;
     for (std::int64_t const accumulate : {1, 4, 8}) {
       results.push_back(small_run<float>(
-          {.stage = stage, .offload = on_host(1), .micro = 8 / accumulate, .accumulate = accumulate}, *comm));
+          {.stage = stage, .offload = on_host(1), .micro = 8 / accumulate, .accumulate = accumulate}, world));
     }
     CHECK(largest_difference(results[1].norms, results[0].norms) < 1e-5);
     CHECK(largest_difference(results[2].norms, results[0].norms) < 1e-5);

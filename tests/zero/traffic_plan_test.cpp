@@ -3,8 +3,8 @@
 
 #include "support/catch.hpp"
 #include "support/small_run.hpp"
+#include "support/world.hpp"
 
-#include "comm/world.hpp"
 #include "model/families.hpp"
 
 using namespace kozero;
@@ -29,16 +29,14 @@ std::vector<UnitUses> uses_of(std::int64_t layers, bool tied) {
 
 } // namespace
 
-TEST_CASE("predicted traffic is what this rank receives, to the byte") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "predicted traffic is what this rank receives, to the byte") {
   auto const check = [&](auto compute, SmallRunOptions options) {
     using T = decltype(compute);
     options.updates = 1;
-    SmallRun<T> run(options, *comm);
+    SmallRun<T> run(options, world);
     UpdateTraffic const predicted = run.training().planned_traffic();
     auto const measured = run.run();
-    CAPTURE(comm->rank(), options.stage, options.accumulate, gpt2_of(options.model).tied, gpt2_of(options.model).layers,
+    CAPTURE(world.rank(), options.stage, options.accumulate, gpt2_of(options.model).tied, gpt2_of(options.model).layers,
             sizeof(T));
     CHECK(predicted.parameters.bytes == measured.parameters.bytes);
     CHECK(predicted.gradients.bytes == measured.gradients.bytes);
