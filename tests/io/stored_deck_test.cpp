@@ -3,6 +3,7 @@
 #include "io/checkpoint.hpp"
 #include "io/deck.hpp"
 #include "support/catch.hpp"
+#include "support/gpt2_model.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <array>
@@ -17,7 +18,7 @@ namespace {
 std::string stored_deck() {
   Config config;
   config.run.updates = 77;
-  config.model = {Family::gpt2, "", 5, 3, 21, 33, 257, false};
+  config.model = gpt2_model({.layers = 5, .heads = 3, .width = 21, .context = 33, .vocabulary = 257, .tied = false});
   config.data.train = "tokens.bin";
   config.batch.micro = 4;
   config.batch.global = 12;
@@ -54,9 +55,9 @@ TEST_CASE("decks that commit 4a3c0c7 stored read without a note", "[deck]") { //
     CheckpointInfo const info = CheckpointReader(folder / "step-00000004").info();
     StoredDeck const stored = read_stored_deck(info.deck, info.format_version);
     CHECK(stored.notes.empty());
-    ModelConfig model{Family::gpt2, "", 1, 3, 9, 7, 31, true};
-    if (std::string(run) == "stage-1") model.layers = 2;
-    if (std::string(run) == "untied") model.tied = false;
+    ModelConfig model = gpt2_model({.layers = 1, .heads = 3, .width = 9, .context = 7, .vocabulary = 31});
+    if (std::string(run) == "stage-1") gpt2_of(model).layers = 2;
+    if (std::string(run) == "untied") gpt2_of(model).tied = false;
     CHECK(stored.config.model == model);
     CHECK(stored.config.run.name == run);
     CHECK(stored.config.optimizer.lr == 0.03);

@@ -10,8 +10,8 @@ using namespace kozero;
 namespace {
 
 ModelLayout odd_layout() {
-  return {BlockLayout("first", {{"a", {3, 5}, {}}, {"b", {7}, {}}, {"c", {2, 2}, {}}}, 0),
-          BlockLayout("second", {{"d", {0, 4}, {}}, {"e", {9}, {}}}, 3)};
+  return {BlockLayout("first", {{"a", {3, 5}, {}}, {"b", {7}, {}}, {"c", {2, 2}, {}}}),
+          BlockLayout("second", {{"d", {0, 4}, {}}, {"e", {9}, {}}})};
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 
 #include "model/families.hpp"
 #include "optim/adamw.hpp"
+#include "train/state_entries.hpp"
 
 #include <cstring>
 #include <limits>
