@@ -6,6 +6,15 @@
 using namespace kozero;
 using namespace kozero::test;
 
+namespace {
+
+void check_between(double least, double value, double most) {
+  CHECK(value > least);
+  CHECK(value < most);
+}
+
+} // namespace
+
 TEST_CASE("what a delay gains is the shorter of the two times, less the way up that no longer overlaps") {
   BatchTimes const times{.device_s = 1.0, .host_s = 0.4, .up_s = 0.1};
   DelayedGain const gain = predict_delayed_gain(times, HostWork::overlaps);
@@ -28,15 +37,42 @@ TEST_CASE("the words say what is won, and advise against a delay that wins nothi
         std::string::npos);
 }
 
-TEST_CASE("the measurements give times for every type") {
+TEST_CASE(
+    "the times are those of the batch's operations and of the host's parameters, at rates that a machine can have") {
   Config config;
   config.model = gpt2_model({.layers = 2, .heads = 2, .width = 64, .context = 16, .vocabulary = 300});
   config.offload.optimizer = OffloadTarget::host;
+  double const matrices = 2 * 12 * 64 * 64 + 300 * 64;
+  double const on_host = (matrices + 16 * 64 + 2 * 13 * 64 + 2 * 64) / 3; // of three ranks
   for (auto const compute : {ComputeType::fp32, ComputeType::bf16, ComputeType::fp16}) {
     config.precision.compute = compute;
     BatchTimes const times = estimate_batch_times(config, {.micro = 2, .accumulate = 2, .ranks = 3});
-    CHECK(times.device_s > 0);
-    CHECK(times.host_s > 0);
-    CHECK(times.up_s > 0);
+    double const bytes = compute == ComputeType::fp32 ? 4 : 2;
+    check_between(1e7, 6 * matrices * 2 * 2 * 16 / times.device_s, 1e15); // operations a second
+    check_between(1e5, on_host / times.host_s, 1e12);                     // parameters
+    check_between(1e7, on_host * bytes / times.up_s, 1e13);               // bytes
   }
+}
+
+TEST_CASE("the times grow with what they are of, and with nothing else") {
+  Config config;
+  config.model = gpt2_model({.layers = 2, .heads = 2, .width = 64, .context = 16, .vocabulary = 300});
+  config.offload.optimizer = OffloadTarget::host;
+  BatchTimes const times = estimate_batch_times(config, {.micro = 2, .accumulate = 2, .ranks = 3});
+  // Each is of a measurement of its own, so a factor of four either way is rounding.
+  auto const check_ratios = [&](BatchTimes const& other, double device, double up) {
+    check_between(device / 4, other.device_s / times.device_s, device * 4);
+    check_between(up / 4, other.up_s / times.up_s, up * 4);
+  };
+  check_ratios(estimate_batch_times(config, {.micro = 2, .accumulate = 64, .ranks = 3}), 32, 1);
+  check_ratios(estimate_batch_times(config, {.micro = 64, .accumulate = 2, .ranks = 3}), 32, 1);
+  check_ratios(estimate_batch_times(config, {.micro = 2, .accumulate = 2, .ranks = 96}), 1, 1.0 / 32);
+  config.offload.ratio = 1.0 / 32;
+  BatchTimes const little = estimate_batch_times(config, {.micro = 2, .accumulate = 2, .ranks = 3});
+  check_ratios(little, 1, 1.0 / 32);
+  CHECK(little.host_s < times.host_s);
+  config.offload.ratio = 0;
+  BatchTimes const none = estimate_batch_times(config, {.micro = 2, .accumulate = 2, .ranks = 3});
+  CHECK(none.host_s == 0.0);
+  CHECK(none.up_s == 0.0);
 }

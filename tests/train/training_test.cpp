@@ -263,7 +263,6 @@ TEST_CASE_METHOD(RunFixture, "with a counting ledger and no tokens a training ho
       auto const training = make_training(setup_with(config, batch), real.world, real.ledger);
       INFO("stage " << stage);
       CHECK(counted.bytes(Space::device) == real.ledger.bytes(Space::device));
-      CHECK(counted.bytes(Space::device) > 2 * 3 * batch.micro); // not nothing
       CHECK(told(counted) == told(real.ledger));
       training->initialise();
       training->step();

@@ -260,7 +260,7 @@ TEST_CASE_METHOD(World, "delayed updates of several tiles have the bits of the o
   for (double const ratio : {0.7, 1.0}) {
     SmallRunOptions options = some_updates(2, ratio, 2);
     options.model = long_shards(world.size());
-    options.updates = 4;
+    options.updates = 3;
     REQUIRE(longest_on_host(options, world) > host_tile);
     check_against_oracle<float>(options, world, {});
   }

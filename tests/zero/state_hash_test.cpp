@@ -2,9 +2,9 @@
 #include "support/catch.hpp"
 #include "support/small_run.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/world.hpp"
 
 #include "comm/self_comm.hpp"
-#include "comm/world.hpp"
 #include "core/hash.hpp"
 #include "model/families.hpp"
 #include "train/state_entries.hpp"
@@ -129,41 +129,35 @@ void flip(float* value, int bit) {
 
 } // namespace
 
-TEST_CASE("the hash is that of the definition at every stage and offload, on any number of ranks") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  for (int const ranks : {comm->size(), 3}) { // where edges of shards and chunks fall together, and elsewhere
+TEST_CASE_METHOD(World, "the hash is that of the definition at every stage and offload, on any number of ranks") {
+  for (int const ranks : {world.size(), 3}) { // where edges of shards and chunks fall together, and elsewhere
     ModelLayout const layout = layout_for(ranks);
-    check_engines<float>(layout, uses_of(layout), *comm);
+    check_engines<float>(layout, uses_of(layout), world);
   }
   for (auto const& model : {odd_model(), tiny_model()}) {
     auto const architecture = architecture_of(model);
-    check_engines<bf16>(architecture->layout(), architecture->uses(), *comm);
-    check_engines<float>(architecture->layout(), architecture->uses(), *comm);
+    check_engines<bf16>(architecture->layout(), architecture->uses(), world);
+    check_engines<float>(architecture->layout(), architecture->uses(), world);
   }
 }
 
-TEST_CASE("state that is staged for the host has the same hash as state that it reaches") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "state that is staged for the host has the same hash as state that it reaches") {
   ModelLayout const layout = layout_for(4);
   std::string const expected = expected_hash(layout);
   for (Sharding const& sharding : all_shardings()) {
-    Plan const plan(sharding, comm->rank(), comm->size());
+    Plan const plan(sharding, world.rank(), world.size());
     OptimizerState const state(plan, layout, {}, ledger);
     fill(state_entries(layout, state.held()));
-    StateHash const staged(plan, layout, state, *comm, ledger, StateHash::DeviceMemory::staged);
+    StateHash const staged(plan, layout, state, world, ledger, StateHash::DeviceMemory::staged);
     CHECK(staged.hex(Lane()) == expected);
   }
 }
 
-TEST_CASE("a flipped bit of any tensor and kind gives another hash, on all ranks") {
+TEST_CASE_METHOD(World, "a flipped bit of any tensor and kind gives another hash, on all ranks") {
   if (!host_reaches_device) return;
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
   ModelLayout const layout = layout_for(2);
   Sharding const sharding{.zero = {2}, .offload = {.optimizer = OffloadTarget::host, .ratio = 0.5}};
-  Engine<float> engine(Plan(sharding, comm->rank(), comm->size()), layout, uses_of(layout), *comm, ledger);
+  Engine<float> engine(Plan(sharding, world.rank(), world.size()), layout, uses_of(layout), world, ledger);
   auto const state = state_entries(layout, engine.state());
   fill(state);
   std::string const before = engine.state_hash(Lane());
@@ -187,36 +181,32 @@ TEST_CASE("a flipped bit of any tensor and kind gives another hash, on all ranks
   CHECK(engine.state_hash(Lane()) == before);
 }
 
-TEST_CASE("ranks whose copies differ in a bit refuse, all of them") {
+TEST_CASE_METHOD(World, "ranks whose copies differ in a bit refuse, all of them") {
   if (!host_reaches_device) return;
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
   ModelLayout const layout = layout_for(2);
-  Engine<float> engine(Plan({.zero = {0}, .offload = {}}, comm->rank(), comm->size()), layout, uses_of(layout), *comm,
+  Engine<float> engine(Plan({.zero = {0}, .offload = {}}, world.rank(), world.size()), layout, uses_of(layout), world,
                        ledger);
   auto const state = state_entries(layout, engine.state());
   fill(state);
-  if (comm->rank() == comm->size() - 1) flip(find(state, "longer", "v", chunk), 31);
-  if (comm->size() == 1) {
+  if (world.rank() == world.size() - 1) flip(find(state, "longer", "v", chunk), 31);
+  if (world.size() == 1) {
     CHECK(engine.state_hash(Lane()) != expected_hash(layout));
   } else {
     CHECK(contains(message_of<SharedError>([&] { engine.state_hash(Lane()); }), {"copies of the model differ"}));
   }
 }
 
-TEST_CASE("a hash moves digests and the edges of shards, and nothing else") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  int const ranks = comm->size();
+TEST_CASE_METHOD(World, "a hash moves digests and the edges of shards, and nothing else") {
+  int const ranks = world.size();
   auto const received = [&](ModelLayout const& layout, std::int64_t stage) {
-    Engine<float> engine(Plan({.zero = {stage}, .offload = {}}, comm->rank(), ranks), layout, uses_of(layout), *comm,
+    Engine<float> engine(Plan({.zero = {stage}, .offload = {}}, world.rank(), ranks), layout, uses_of(layout), world,
                          ledger);
     fill(state_entries(layout, engine.state()));
-    comm->traffic() = TrafficLedger();
+    world.traffic() = TrafficLedger();
     engine.state_hash(Lane());
-    CHECK(comm->traffic()[Traffic::parameters].bytes == 0);
-    CHECK(comm->traffic()[Traffic::gradients].bytes == 0);
-    return comm->traffic()[Traffic::control].bytes;
+    CHECK(world.traffic()[Traffic::parameters].bytes == 0);
+    CHECK(world.traffic()[Traffic::gradients].bytes == 0);
+    return world.traffic()[Traffic::control].bytes;
   };
   // Shards of two chunks: of each kind two digests, and a length, of every other rank.
   ModelLayout const even = {BlockLayout("even", {tensor("even", {ranks, 2 * chunk})})};
@@ -224,6 +214,6 @@ TEST_CASE("a hash moves digests and the edges of shards, and nothing else") {
   CHECK(received(even, 0) == (ranks - 1) * (32 + 8)); // the hash itself
   // Shards of a chunk and a half: those of even ranks begin with a chunk, and end in the middle of their second one.
   ModelLayout const apart = {BlockLayout("apart", {tensor("apart", {2 * ranks, 3 * chunk / 4})})};
-  std::int64_t const edge = comm->rank() % 2 == 0 && comm->rank() + 1 < ranks ? chunk / 2 : 0;
+  std::int64_t const edge = world.rank() % 2 == 0 && world.rank() + 1 < ranks ? chunk / 2 : 0;
   CHECK(received(apart, 1) == 3 * 4 * edge + (ranks - 1) * (3 * 2 * 16 + 8));
 }
