@@ -135,9 +135,10 @@ TEST_CASE("a plan that cannot be made is refused with status 2") {
 TEST_CASE("train prints measured beside predicted, and they are equal") {
   Workshop const shop;
   for (std::string const stage : {"0", "1", "2", "3"}) {
-    auto const result = run_program(
-        on_ranks(2, shop.train("run" + stage, {"zero.stage=" + stage, "run.updates=3", "batch.accumulate=2",
-                                               "data.validation=0.1", "evaluate.every=1", "model.layers=3"})));
+    auto const result =
+        run_program(on_ranks(2, shop.train("run" + stage, {"zero.stage=" + stage, "run.updates=3", "batch.accumulate=2",
+                                                           "data.validation=0.1", "evaluate.every=1", "model.layers=3",
+                                                           "precision.compute=bf16"})));
     INFO(result.err);
     REQUIRE(result.status == 0);
     auto const all = verdicts(result.err);
