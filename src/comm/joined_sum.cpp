@@ -1,6 +1,7 @@
 #include "comm/joined_sum.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace kozero {
@@ -8,9 +9,9 @@ namespace kozero {
 namespace {
 
 template <int width>
-using Parts = std::vector<typename AlignedSum<width>::Part>;
+using Nodes = std::vector<typename AlignedSum<width>::NodeSum>;
 
-/// Of each sum the number of its parts, then these.
+/// Of each sum the number of its nodes, then these.
 template <int width>
 std::string message_of(std::vector<AlignedSum<width>> const& sums) {
   std::string message;
@@ -18,53 +19,79 @@ std::string message_of(std::vector<AlignedSum<width>> const& sums) {
     message.append(static_cast<char const*>(data), bytes);
   };
   for (auto const& sum : sums) {
-    auto const count = static_cast<std::int64_t>(sum.parts().size());
+    auto const count = static_cast<std::int64_t>(sum.nodes().size());
     append(&count, sizeof count);
-    append(sum.parts().data(), sum.parts().size() * sizeof(typename AlignedSum<width>::Part));
+    append(sum.nodes().data(), sum.nodes().size() * sizeof(typename AlignedSum<width>::NodeSum));
   }
   return message;
 }
 
-/// Adds each sum's parts in `message` to `parts`.
+/// Adds to each sum its nodes in `message`, before, after or between its own.
 template <int width>
-void read_message(std::string const& message, std::vector<Parts<width>>& parts) {
+void add_message(std::string const& message, std::vector<AlignedSum<width>>& sums) {
   char const* at = message.data();
   auto const take = [&](void* to, std::size_t bytes) {
     if (bytes > 0) std::memcpy(to, at, bytes);
     at += bytes;
   };
-  for (Parts<width>& of_sum : parts) {
+  for (auto& sum : sums) {
+    Nodes<width> nodes = sum.nodes();
+    std::size_t const own = nodes.size();
     std::int64_t count = 0;
     take(&count, sizeof count);
-    std::size_t const before = of_sum.size();
-    of_sum.resize(before + static_cast<std::size_t>(count));
-    take(of_sum.data() + before, static_cast<std::size_t>(count) * sizeof(typename AlignedSum<width>::Part));
+    nodes.resize(own + static_cast<std::size_t>(count));
+    take(nodes.data() + own, static_cast<std::size_t>(count) * sizeof nodes[0]);
+    std::ranges::sort(nodes, {}, [](auto const& n) { return n.node.begin(); });
+    sum = AlignedSum<width>(sum.leaves());
+    for (auto const& [node, value] : nodes) sum.add(node, value);
   }
+}
+
+void send(Communicator& comm, int to, std::string const& text) {
+  auto const length = static_cast<std::int64_t>(text.size());
+  std::array const messages = {Outgoing{to, std::as_bytes(std::span(&length, 1))},
+                               Outgoing{to, std::as_bytes(std::span(text))}};
+  comm.exchange(messages, {});
+}
+
+std::string receive(Communicator& comm, int from) {
+  std::int64_t length = 0;
+  std::array const first = {Incoming{from, std::as_writable_bytes(std::span(&length, 1))}};
+  comm.exchange({}, first);
+  std::string text(static_cast<std::size_t>(length), '\0');
+  std::array const second = {Incoming{from, std::as_writable_bytes(std::span(text))}};
+  comm.exchange({}, second);
+  return text;
+}
+
+/// On every rank the sums of all ranks: joined along a binary tree of the ranks, whose neighbours often have
+/// neighbouring leaves, then told by rank 0.
+template <int width>
+void join(Communicator& comm, std::vector<AlignedSum<width>>& sums) {
+  for (int step = 1; step < comm.size(); step *= 2) {
+    if (comm.rank() % (2 * step) != 0) {
+      send(comm, comm.rank() - step, message_of(sums));
+      break;
+    }
+    if (comm.rank() + step < comm.size()) add_message(receive(comm, comm.rank() + step), sums);
+  }
+  std::string message = message_of(sums);
+  comm.broadcast(message, 0);
+  for (auto& sum : sums) sum = AlignedSum<width>(sum.leaves());
+  add_message(message, sums);
 }
 
 } // namespace
 
 template <int width>
-std::vector<typename AlignedSum<width>::Value> joined_totals(Communicator& comm,
-                                                             std::vector<AlignedSum<width>> const& sums) {
+std::vector<typename AlignedSum<width>::Value> joined_totals(Communicator& comm, std::vector<AlignedSum<width>> sums) {
+  if (comm.size() > 1) join(comm, sums);
   std::vector<typename AlignedSum<width>::Value> totals;
-  if (comm.size() == 1) {
-    for (auto const& sum : sums) totals.push_back(sum.total());
-    return totals;
-  }
-  std::vector<Parts<width>> parts(sums.size());
-  for (std::string const& message : comm.gather(message_of(sums))) read_message<width>(message, parts);
-  for (std::size_t s = 0; s < sums.size(); ++s) {
-    std::sort(parts[s].begin(), parts[s].end(),
-              [](auto const& a, auto const& b) { return a.node.begin() < b.node.begin(); });
-    AlignedSum<width> whole(sums[s].leaves());
-    for (auto const& part : parts[s]) whole.add(part.node, part.value);
-    totals.push_back(whole.total());
-  }
+  for (auto const& sum : sums) totals.push_back(sum.total());
   return totals;
 }
 
-template std::vector<AlignedSum<1>::Value> joined_totals<1>(Communicator&, std::vector<AlignedSum<1>> const&);
-template std::vector<AlignedSum<8>::Value> joined_totals<8>(Communicator&, std::vector<AlignedSum<8>> const&);
+template std::vector<AlignedSum<1>::Value> joined_totals<1>(Communicator&, std::vector<AlignedSum<1>>);
+template std::vector<AlignedSum<8>::Value> joined_totals<8>(Communicator&, std::vector<AlignedSum<8>>);
 
 } // namespace kozero

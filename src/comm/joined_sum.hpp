@@ -6,10 +6,12 @@ namespace kozero {
 
 /// The totals of sums of which each rank has added some of the leaves, and each leaf one rank: on every rank the bits
 /// that one rank would have which had added them all. Collective; the ranks have as many sums, of as many leaves.
-/// Sends what the ranks cannot add up alone, about 2·log2(leaves) nodes a sum and rank, and with one rank nothing.
+///
+/// A rank sends what it and those that it has heard from cannot add up alone, once, and gets the same from log2(ranks)
+/// others at the most: where ranks have their leaves in one interval each, about 2·log2(leaves) nodes a sum. With one
+/// rank nothing is sent.
 template <int width>
-std::vector<typename AlignedSum<width>::Value> joined_totals(Communicator& comm,
-                                                             std::vector<AlignedSum<width>> const& sums);
+std::vector<typename AlignedSum<width>::Value> joined_totals(Communicator& comm, std::vector<AlignedSum<width>> sums);
 
 /// Of one sum.
 template <int width>

@@ -37,7 +37,7 @@ template <int width>
 class AlignedSum {
 public:
   using Value = std::array<double, width>;
-  struct Part {
+  struct NodeSum {
     AlignedNode node;
     Value value;
   };
@@ -46,28 +46,28 @@ public:
 
   std::int64_t leaves() const { return leaves_; }
   /// Of what was added, in order of position: no two have the same parent.
-  std::vector<Part> const& parts() const { return parts_; }
+  std::vector<NodeSum> const& nodes() const { return nodes_; }
 
   /// A node whose leaves all exist and come after all that were added before; there may be gaps.
   void add(AlignedNode node, Value value) {
-    KOZERO_REQUIRE((parts_.empty() ? 0 : parts_.back().node.end()) <= node.begin() && node.end() <= leaves_,
+    KOZERO_REQUIRE((nodes_.empty() ? 0 : nodes_.back().node.end()) <= node.begin() && node.end() <= leaves_,
                    "leaves {} to {} were to be added to a sum of {} out of turn (a fault of kozero); please report it",
                    node.begin(), node.end() - 1, leaves_);
-    for (; !parts_.empty() && parts_.back().node.is_left_of(node); node = node.parent()) {
-      value = plus(parts_.back().value, value);
-      parts_.pop_back();
+    for (; !nodes_.empty() && nodes_.back().node.is_left_of(node); node = node.parent()) {
+      value = plus(nodes_.back().value, value);
+      nodes_.pop_back();
     }
-    parts_.push_back({node, value});
+    nodes_.push_back({node, value});
   }
 
   /// The sum when all leaves were added; 0 of none.
   Value total() const {
     std::int64_t complete = 0;
-    for (Part const& part : parts_) complete = part.node.begin() == complete ? part.node.end() : -1;
+    for (auto const& [node, value] : nodes_) complete = node.begin() == complete ? node.end() : -1;
     KOZERO_REQUIRE(complete == leaves_, "a sum of {} leaves lacks some (a fault of kozero); please report it", leaves_);
-    if (parts_.empty()) return Value{};
-    Value sum = parts_.back().value;
-    for (std::size_t p = parts_.size() - 1; p-- > 0;) sum = plus(parts_[p].value, sum);
+    if (nodes_.empty()) return Value{};
+    Value sum = nodes_.back().value;
+    for (std::size_t p = nodes_.size() - 1; p-- > 0;) sum = plus(nodes_[p].value, sum);
     return sum;
   }
 
@@ -79,7 +79,7 @@ private:
   }
 
   std::int64_t leaves_;
-  std::vector<Part> parts_;
+  std::vector<NodeSum> nodes_;
 };
 
 /// The sum of `values` as leaves 0, 1, ….

@@ -23,8 +23,7 @@ struct LossScaleState {
 ///     auto const verdict = std::isfinite(norm) ? scale.clean() : scale.overflow();
 ///
 ///   clean      the `window`-th clean update in a row doubles the scale, forgives all overflows and begins a new
-///   window.
-///              At the ceiling, 2^24, only the new window begins.
+///              window. At the ceiling, 2^24, only the new window begins.
 ///   overflow   ends the row of clean updates. Overflows are counted since the scale was last doubled, in a row or not:
 ///              the `hysteresis`-th and all later ones halve it, earlier ones are tolerated. With 2, one bad batch does
 ///              not cost `window` updates at half the scale.

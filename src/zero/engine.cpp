@@ -39,9 +39,10 @@ void Engine<T>::initialise(Lane const& lane, std::int64_t seed) {
 template <class T>
 void Engine<T>::publish_master(Lane const& lane) {
   LinkTraffic const before = link_;
-  for (auto const& part : optimizer_.parts()) {
-    if (part.piece.space == Space::host || ParamStore<T>::is_master) continue;
-    convert<DeviceExec, T, float>(lane, params_->updated(part.piece), part.master.data(), part.piece.interval.size());
+  for (auto const& state : optimizer_.pieces()) {
+    if (state.piece.space == Space::host || ParamStore<T>::is_master) continue;
+    convert<DeviceExec, T, float>(lane, params_->updated(state.piece), state.master.data(),
+                                  state.piece.interval.size());
   }
   host_update_.publish_master(lane, *params_);
   params_->publish(lane);
@@ -81,13 +82,14 @@ std::vector<Vec<float>> Engine<T>::grads(Lane const& lane, int unit) {
   return blocks;
 }
 
-/// work(lane, array, n) of the reduced gradients of `wanted`, in the part's memory, with that memory's lane.
+/// work(lane, array, n) of the reduced gradients of `wanted`, in the memory of a piece of OptimizerState::pieces, with
+/// that memory's lane.
 template <class T>
 template <class Work>
-auto Engine<T>::on_gradient(Lane const& lane, std::size_t part, Interval wanted, Work const& work) const {
-  Piece const& piece = optimizer_.parts()[part].piece;
+auto Engine<T>::on_gradient(Lane const& lane, std::size_t number, Interval wanted, Work const& work) const {
+  Piece const& piece = optimizer_.pieces()[number].piece;
   std::int64_t const offset = wanted.begin - piece.interval.begin;
-  void const* const gradient = grads_->reduced(static_cast<int>(part));
+  void const* const gradient = grads_->reduced(static_cast<int>(number));
   auto const typed = [&](auto const& lane_there) {
     if (grads_->type() == DType::f32) {
       return work(lane_there, static_cast<float const*>(gradient) + offset, wanted.size());
@@ -103,8 +105,8 @@ double Engine<T>::gradient_norm(Lane const& lane) const {
   grads_->wait(lane);
   std::vector<SquareSum> sums; // of each block
   for (auto const& block : layout_) sums.push_back(square_sum(block.size()));
-  for (std::size_t p = 0; p < optimizer_.parts().size(); ++p) {
-    Piece const& piece = optimizer_.parts()[p].piece;
+  for (std::size_t p = 0; p < optimizer_.pieces().size(); ++p) {
+    Piece const& piece = optimizer_.pieces()[p].piece;
     Interval const wanted = intersect(plan_.counted(plan_.partition(layout_[piece.block].size())), piece.interval);
     on_gradient(lane, p, wanted, [&](auto const& there, auto const* x, std::int64_t n) {
       add_squares(there, x, wanted.begin, n, sums[piece.block]);
@@ -125,12 +127,13 @@ std::string Engine<T>::first_bad_tensor(Lane const& lane) const {
     size += block.size();
   }
   std::int64_t first = none;
-  for (std::size_t p = 0; p < optimizer_.parts().size() && first == none; ++p) {
-    Piece const& piece = optimizer_.parts()[p].piece;
-    Interval const part = intersect(plan_.counted(plan_.partition(layout_[piece.block].size())), piece.interval);
-    std::int64_t const found = on_gradient(
-        lane, p, part, [](auto const& there, auto const* x, std::int64_t n) { return first_non_finite(there, x, n); });
-    if (found < part.size()) first = starts[piece.block] + part.begin + found;
+  for (std::size_t p = 0; p < optimizer_.pieces().size() && first == none; ++p) {
+    Piece const& piece = optimizer_.pieces()[p].piece;
+    Interval const wanted = intersect(plan_.counted(plan_.partition(layout_[piece.block].size())), piece.interval);
+    std::int64_t const found = on_gradient(lane, p, wanted, [](auto const& there, auto const* x, std::int64_t n) {
+      return first_non_finite(there, x, n);
+    });
+    if (found < wanted.size()) first = starts[piece.block] + wanted.begin + found;
   }
   auto const all = comm_.gather(first);
   first = *std::min_element(all.begin(), all.end());
@@ -186,19 +189,19 @@ void Engine<T>::apply(Lane const& lane, AdamWScalars const& scalars) {
 
 template <class T>
 void Engine<T>::step_on_device(Lane const& lane, AdamWScalars const& scalars, Gradients which) {
-  for (std::size_t p = 0; p < optimizer_.parts().size(); ++p) {
-    auto const& part = optimizer_.parts()[p];
-    if (part.piece.space == Space::host) continue;
+  for (std::size_t p = 0; p < optimizer_.pieces().size(); ++p) {
+    auto const& state = optimizer_.pieces()[p];
+    if (state.piece.space == Space::host) continue;
     int const number = static_cast<int>(p);
     AdamWShard<T> const shard{
-        .count = part.piece.interval.size(),
-        .decay_count = part.decay_count,
-        .master = part.master.data(),
-        .m = part.m.data(),
-        .v = part.v.data(),
+        .count = state.piece.interval.size(),
+        .decay_count = state.decay_count,
+        .master = state.master.data(),
+        .m = state.m.data(),
+        .v = state.v.data(),
         .gradient = which == Gradients::present ? grads_->reduced(number) : grads_->former(number),
         .gradient_type = grads_->type(),
-        .parameter = ParamStore<T>::is_master ? nullptr : params_->updated(part.piece),
+        .parameter = ParamStore<T>::is_master ? nullptr : params_->updated(state.piece),
     };
     adamw_step(lane, shard, scalars);
   }
@@ -231,8 +234,8 @@ template <class T>
 std::vector<HeldState> Engine<T>::state() const {
   auto held = optimizer_.held();
   if (!pending_) return held;
-  for (std::size_t p = 0; p < optimizer_.parts().size(); ++p) {
-    Piece const& piece = optimizer_.parts()[p].piece;
+  for (std::size_t p = 0; p < optimizer_.pieces().size(); ++p) {
+    Piece const& piece = optimizer_.pieces()[p].piece;
     held.push_back({piece.block, piece.interval, StateKind::gradient, grads_->type(),
                     grads_->former(static_cast<int>(p)), piece.space == Space::host ? Space::pinned : Space::device});
   }

@@ -49,7 +49,7 @@ template <class T>
 class Engine {
 public:
   Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> uses, Communicator& comm, Ledger& ledger);
-  Engine(Engine const&) = delete; // parts refer to each other
+  Engine(Engine const&) = delete; // members refer to each other
   Engine& operator=(Engine const&) = delete;
 
   /// Parameters from (seed, tensor, element), moments zero.
@@ -94,7 +94,7 @@ public:
 
 private:
   template <class Work>
-  auto on_gradient(Lane const& lane, std::size_t part, Interval wanted, Work const& work) const;
+  auto on_gradient(Lane const& lane, std::size_t number, Interval wanted, Work const& work) const;
   double gradient_norm(Lane const& lane) const;
   std::string first_bad_tensor(Lane const& lane) const;
   UpdateReport judge(Lane const& lane, OptimizerConfig const& config, double unit) const;

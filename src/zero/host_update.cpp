@@ -16,8 +16,8 @@ template <class T>
 HostUpdate<T>::HostUpdate(Plan const& plan, OptimizerState const& state, Ledger& ledger, LinkTraffic& traffic)
     : state_(state), traffic_(traffic) {
   std::int64_t largest = 0;
-  for (std::size_t p = 0; p < state.parts().size(); ++p) {
-    Piece const& piece = state.parts()[p].piece;
+  for (std::size_t p = 0; p < state.pieces().size(); ++p) {
+    Piece const& piece = state.pieces()[p].piece;
     std::int64_t const size = piece.space == Space::host ? piece.interval.size() : 0;
     for (std::int64_t begin = 0; begin < size; begin += tile_elements) {
       tiles_.push_back({static_cast<int>(p), begin, std::min(tile_elements, size - begin)});
@@ -42,7 +42,7 @@ void HostUpdate<T>::stream(ParamStore<T>& params, Produce const& produce) {
     T* const out = staging_[t % 2].data();
     up.fence(); // the tile before the last one has left this memory
     produce(tile, out);
-    copy_up(up, params.updated(state_.parts()[tile.part].piece) + tile.begin, out, tile.count, traffic_);
+    copy_up(up, params.updated(state_.pieces()[tile.piece].piece) + tile.begin, out, tile.count, traffic_);
   }
   for (Lane const& up : up_) up.fence();
 }
@@ -52,22 +52,22 @@ void HostUpdate<T>::publish_master(Lane const& lane, ParamStore<T>& params) {
   lane.fence();
   stream(params, [&](Tile const& tile, T* out) {
     HostLane const host;
-    convert<HostExec, T, float>(host, out, state_.parts()[tile.part].master.data() + tile.begin, tile.count);
+    convert<HostExec, T, float>(host, out, state_.pieces()[tile.piece].master.data() + tile.begin, tile.count);
     host.fence();
   });
 }
 
-/// `gradient` is of the part's first element.
+/// `gradient` is of the piece's first element.
 template <class T>
 void HostUpdate<T>::compute(Tile const& tile, AdamWScalars const& scalars, void const* gradient, DType type,
                             T* out) const {
-  auto const& part = state_.parts()[tile.part];
+  auto const& state = state_.pieces()[tile.piece];
   AdamWShard<T> const shard{
       .count = tile.count,
-      .decay_count = std::clamp<std::int64_t>(part.decay_count - tile.begin, 0, tile.count),
-      .master = part.master.data() + tile.begin,
-      .m = part.m.data() + tile.begin,
-      .v = part.v.data() + tile.begin,
+      .decay_count = std::clamp<std::int64_t>(state.decay_count - tile.begin, 0, tile.count),
+      .master = state.master.data() + tile.begin,
+      .m = state.m.data() + tile.begin,
+      .v = state.v.data() + tile.begin,
       .gradient = static_cast<unsigned char const*>(gradient) + tile.begin * size_of(type),
       .gradient_type = type,
       .parameter = out,
@@ -80,7 +80,7 @@ void HostUpdate<T>::compute(Tile const& tile, AdamWScalars const& scalars, void 
 template <class T>
 void HostUpdate<T>::run(AdamWScalars const& scalars, GradStore const& grads, ParamStore<T>& params) {
   stream(params,
-         [&](Tile const& tile, T* out) { compute(tile, scalars, grads.reduced(tile.part), grads.type(), out); });
+         [&](Tile const& tile, T* out) { compute(tile, scalars, grads.reduced(tile.piece), grads.type(), out); });
 }
 
 template <class T>
@@ -94,7 +94,7 @@ void HostUpdate<T>::advance(GradStore const& grads, std::int64_t tiles) {
   std::size_t const end = std::min(tiles_.size(), next_ + static_cast<std::size_t>(tiles));
   for (; next_ < end; ++next_) {
     Tile const& tile = tiles_[next_];
-    compute(tile, *scalars_, grads.former(tile.part), grads.type(), late_[tile.part].data() + tile.begin);
+    compute(tile, *scalars_, grads.former(tile.piece), grads.type(), late_[tile.piece].data() + tile.begin);
   }
 }
 
@@ -103,7 +103,7 @@ void HostUpdate<T>::land(Lane const& lane, GradStore const& grads, ParamStore<T>
   advance(grads, tiles());
   for (std::size_t p = 0; p < late_.size(); ++p) {
     if (late_[p].size() == 0) continue;
-    copy_up(lane, params.updated(state_.parts()[p].piece), late_[p].data(), late_[p].size(), traffic_);
+    copy_up(lane, params.updated(state_.pieces()[p].piece), late_[p].data(), late_[p].size(), traffic_);
   }
   lane.fence(); // the memory of the results is free again
   scalars_.reset();

@@ -43,8 +43,8 @@ public:
 
 private:
   struct Tile {
-    int part = 0;           // of the optimizer's state
-    std::int64_t begin = 0; // in the part
+    int piece = 0;          // of OptimizerState::pieces()
+    std::int64_t begin = 0; // in the piece
     std::int64_t count = 0;
   };
 
@@ -57,7 +57,7 @@ private:
   std::vector<Tile> tiles_;
   std::array<PinnedBuffer<T>, 2> staging_;
   std::array<LazyLane, 2> up_;
-  std::vector<PinnedBuffer<T>> late_;   // with delayed updates, by part
+  std::vector<PinnedBuffer<T>> late_;   // with delayed updates, by piece
   std::optional<AdamWScalars> scalars_; // of the delayed update under way
   std::size_t next_ = 0;                // its next tile
 };

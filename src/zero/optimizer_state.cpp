@@ -40,7 +40,7 @@ void fill_master(HostView const& master, BlockLayout const& block, Interval piec
 
 } // namespace
 
-float* OptimizerState::Part::data(StateKind kind) const {
+float* OptimizerState::PieceState::data(StateKind kind) const {
   switch (kind) {
   case StateKind::master: return master.data();
   case StateKind::m: return m.data();
@@ -53,60 +53,60 @@ float* OptimizerState::Part::data(StateKind kind) const {
 OptimizerState::OptimizerState(Plan const& plan, ModelLayout const& layout, MasterOf const& master_of, Ledger& ledger) {
   for (Piece const& piece : plan.pieces(layout)) {
     auto const& block = layout[static_cast<std::size_t>(piece.block)];
-    Part part;
-    part.piece = piece;
-    part.decay_count = intersect(piece.interval, {0, block.decay_end()}).size();
+    PieceState state;
+    state.piece = piece;
+    state.decay_count = intersect(piece.interval, {0, block.decay_end()}).size();
     auto const array = [&](Category category) {
       return PlacedBuffer<float>(piece.space, ledger, category, block.name(), piece.interval.size());
     };
     if (master_of && piece.space == Space::device) { // a plan's parameters have no address
-      part.master = PlacedBuffer<float>::borrowed(ledger.allocates() ? master_of(piece) : nullptr);
+      state.master = PlacedBuffer<float>::borrowed(ledger.allocates() ? master_of(piece) : nullptr);
     } else {
-      part.master = array(Category::master);
+      state.master = array(Category::master);
     }
-    part.m = array(Category::first_moment);
-    part.v = array(Category::second_moment);
-    parts_.push_back(std::move(part));
+    state.m = array(Category::first_moment);
+    state.v = array(Category::second_moment);
+    pieces_.push_back(std::move(state));
   }
 }
 
 void OptimizerState::initialise(ModelLayout const& layout, std::int64_t seed) {
-  for (Part const& part : parts_) {
-    auto const& block = layout[static_cast<std::size_t>(part.piece.block)];
-    Interval const interval = part.piece.interval;
-    if (part.piece.space == Space::host) {
-      fill_master(host_view(part.master.data(), interval.size()), block, interval, seed);
-      Kokkos::deep_copy(host_view(part.m.data(), interval.size()), 0.0f);
-      Kokkos::deep_copy(host_view(part.v.data(), interval.size()), 0.0f);
+  for (PieceState const& state : pieces_) {
+    auto const& block = layout[static_cast<std::size_t>(state.piece.block)];
+    Interval const interval = state.piece.interval;
+    if (state.piece.space == Space::host) {
+      fill_master(host_view(state.master.data(), interval.size()), block, interval, seed);
+      Kokkos::deep_copy(host_view(state.m.data(), interval.size()), 0.0f);
+      Kokkos::deep_copy(host_view(state.v.data(), interval.size()), 0.0f);
     } else {
-      Vec<float> const device = make_vec(part.master.data(), interval.size());
+      Vec<float> const device = make_vec(state.master.data(), interval.size());
       auto const master = Kokkos::create_mirror_view(device);
       fill_master(host_view(master.data(), interval.size()), block, interval, seed);
       Kokkos::deep_copy(device, master);
-      Kokkos::deep_copy(make_vec(part.m.data(), interval.size()), 0.0f);
-      Kokkos::deep_copy(make_vec(part.v.data(), interval.size()), 0.0f);
+      Kokkos::deep_copy(make_vec(state.m.data(), interval.size()), 0.0f);
+      Kokkos::deep_copy(make_vec(state.v.data(), interval.size()), 0.0f);
     }
   }
 }
 
 std::vector<HeldState> OptimizerState::held() const {
   std::vector<HeldState> held;
-  for (Part const& part : parts_) {
+  for (PieceState const& state : pieces_) {
     for (StateKind const kind : {StateKind::master, StateKind::m, StateKind::v}) {
-      held.push_back({part.piece.block, part.piece.interval, kind, DType::f32, part.data(kind), part.piece.space});
+      held.push_back({state.piece.block, state.piece.interval, kind, DType::f32, state.data(kind), state.piece.space});
     }
   }
   return held;
 }
 
 void OptimizerState::copy_to_host(Lane const& lane, int block, StateKind kind, Interval interval, float* to) const {
-  auto const block_of = [](Part const& part) { return part.piece.block; };
-  for (Part const& part : std::ranges::equal_range(parts_, block, {}, block_of)) { // they are in block order
-    Interval const common = intersect(interval, part.piece.interval);
+  auto const block_of = [](PieceState const& state) { return state.piece.block; };
+  for (PieceState const& state : std::ranges::equal_range(pieces_, block, {}, block_of)) { // they are in block order
+    Interval const common = intersect(interval, state.piece.interval);
     if (common.empty()) continue;
-    float* const from = part.data(kind) + (common.begin - part.piece.interval.begin);
+    float* const from = state.data(kind) + (common.begin - state.piece.interval.begin);
     HostView const target = host_view(to + (common.begin - interval.begin), common.size());
-    if (part.piece.space == Space::host) {
+    if (state.piece.space == Space::host) {
       Kokkos::deep_copy(target, host_view(from, common.size()));
     } else {
       Kokkos::deep_copy(lane.exec(), target, make_vec(from, common.size()));

@@ -17,7 +17,7 @@ namespace kozero {
 class OptimizerState {
 public:
   /// Flat arrays of piece.interval.size() elements in the memory of piece.space.
-  struct Part {
+  struct PieceState {
     Piece piece;
     std::int64_t decay_count = 0; // elements before the block's decay_end
     PlacedBuffer<float> master, m, v;
@@ -36,10 +36,10 @@ public:
   /// Elements `interval` of a block, which this rank updates all, to host memory. Waits for the lane.
   void copy_to_host(Lane const& lane, int block, StateKind kind, Interval interval, float* to) const;
 
-  std::vector<Part> const& parts() const { return parts_; }
+  std::vector<PieceState> const& pieces() const { return pieces_; }
 
 private:
-  std::vector<Part> parts_;
+  std::vector<PieceState> pieces_;
 };
 
 } // namespace kozero

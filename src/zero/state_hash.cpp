@@ -160,11 +160,11 @@ StateHash::Runs StateHash::runs_of(Lane const& lane, int block, Interval own, Ch
     state_.copy_to_host(lane, block, chunk.kind, part, staging);
     result.runs[n++] = run(staging, part.size());
   } else {
-    auto const block_of = [](OptimizerState::Part const& part) { return part.piece.block; };
-    for (auto const& part : std::ranges::equal_range(state_.parts(), block, {}, block_of)) { // in their order
-      Interval const common = intersect(chunk.interval, part.piece.interval);
+    auto const block_of = [](OptimizerState::PieceState const& state) { return state.piece.block; };
+    for (auto const& state : std::ranges::equal_range(state_.pieces(), block, {}, block_of)) { // in their order
+      Interval const common = intersect(chunk.interval, state.piece.interval);
       if (common.empty()) continue;
-      result.runs[n++] = run(part.data(chunk.kind) + (common.begin - part.piece.interval.begin), common.size());
+      result.runs[n++] = run(state.data(chunk.kind) + (common.begin - state.piece.interval.begin), common.size());
     }
   }
   std::int64_t const rest = chunk.interval.end - own.end;

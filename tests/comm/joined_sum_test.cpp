@@ -5,6 +5,8 @@
 #include "comm/world.hpp"
 #include "support/neighbour_tree.hpp"
 
+#include <bit>
+
 using namespace kozero;
 using namespace kozero::test;
 
@@ -72,6 +74,24 @@ TEST_CASE("eight sums at once are joined as one is, and one rank sends nothing")
     CHECK(total[j] == sum_of_neighbours(column));
   }
   CHECK((comm->traffic()[Traffic::control].bytes == 0) == (comm->size() == 1));
+}
+
+TEST_CASE("what a rank gets does not grow with the ranks, but with their tree's height") {
+  Ledger ledger;
+  auto const comm = make_world_communicator(ledger);
+  std::int64_t const n = 1003; // eight of its bits are set: the nodes of all leaves
+  AlignedSum<8> sum(n);
+  Interval const mine = Partition(n, comm->size()).shard(comm->rank());
+  for (std::int64_t i = mine.begin; i < mine.end; ++i) sum.add({0, i}, {});
+  comm->traffic() = TrafficLedger();
+  joined_total(*comm, sum);
+  constexpr auto node_bytes = static_cast<std::int64_t>(sizeof(AlignedSum<8>::NodeSum));
+  std::int64_t const counts_bytes = 2 * sizeof(std::int64_t); // of the message's bytes and of the sum's nodes
+  std::int64_t const bytes = comm->traffic()[Traffic::control].bytes;
+  if (comm->rank() % 2 == 1) CHECK(bytes == counts_bytes + 8 * node_bytes);
+  auto const height = static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(comm->size() - 1)));
+  std::int64_t const most_nodes = 2 * 10; // of an interval of 1003 leaves
+  CHECK(bytes <= (height + 1) * (counts_bytes + most_nodes * node_bytes));
 }
 
 TEST_CASE("a leaf that no rank has is an error on all") {

@@ -27,8 +27,8 @@ void add_leaves(AlignedSum<1>& sum, std::vector<double> const& values, std::int6
   for (std::int64_t i = begin; i < end; ++i) sum.add({0, i}, {values[static_cast<std::size_t>(i)]});
 }
 
-void add_parts(AlignedSum<1>& sum, AlignedSum<1> const& other) {
-  for (auto const& part : other.parts()) sum.add(part.node, part.value);
+void add_nodes(AlignedSum<1>& sum, AlignedSum<1> const& other) {
+  for (auto const& [node, value] : other.nodes()) sum.add(node, value);
 }
 
 constexpr std::int64_t counts[] = {0, 1, 2, 3, 7, 8, 9, 31, 33, 100, 127, 128, 129};
@@ -63,10 +63,10 @@ TEST_CASE("leaves that three share, however they are cut, have the bits of one w
         add_leaves(outer, values, second, n);
         add_leaves(inner, values, first, second);
         AlignedSum<1> head(n), tail(n);
-        for (auto const& part : outer.parts()) (part.node.end() <= first ? head : tail).add(part.node, part.value);
-        add_parts(whole, head);
-        add_parts(whole, inner);
-        add_parts(whole, tail);
+        for (auto const& [node, value] : outer.nodes()) (node.end() <= first ? head : tail).add(node, value);
+        add_nodes(whole, head);
+        add_nodes(whole, inner);
+        add_nodes(whole, tail);
         CAPTURE(n, first, second);
         CHECK(whole.total()[0] == sum_of_neighbours(values));
       }
@@ -82,10 +82,10 @@ TEST_CASE("an interval becomes the fewest nodes") {
       AlignedSum<1> sum(n);
       add_leaves(sum, values, begin, end);
       CAPTURE(begin, end);
-      CHECK(sum.parts().size() <= 2 * 9);
-      for (std::size_t p = 1; p < sum.parts().size(); ++p) {
-        CHECK(sum.parts()[p - 1].node.end() == sum.parts()[p].node.begin());
-        CHECK_FALSE(sum.parts()[p - 1].node.is_left_of(sum.parts()[p].node));
+      CHECK(sum.nodes().size() <= 2 * 9);
+      for (std::size_t p = 1; p < sum.nodes().size(); ++p) {
+        CHECK(sum.nodes()[p - 1].node.end() == sum.nodes()[p].node.begin());
+        CHECK_FALSE(sum.nodes()[p - 1].node.is_left_of(sum.nodes()[p].node));
       }
     }
   }

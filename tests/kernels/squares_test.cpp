@@ -114,8 +114,8 @@ TEST_CASE("an interval is cut into the nodes that the tree has for it") {
         CAPTURE(top, begin, end);
         REQUIRE(legal);
         REQUIRE(at == end);
-        REQUIRE(got.parts().size() == expected.parts().size()); // so none could have been larger, below the top
-        if (top == 4 && end - begin < 16) REQUIRE(static_cast<std::size_t>(cut.count()) == expected.parts().size());
+        REQUIRE(got.nodes().size() == expected.nodes().size()); // so none could have been larger, below the top
+        if (top == 4 && end - begin < 16) REQUIRE(static_cast<std::size_t>(cut.count()) == expected.nodes().size());
       }
     }
   }
