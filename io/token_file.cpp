@@ -31,7 +31,7 @@ std::uint32_t decode_all(std::byte const* bytes, std::span<std::int32_t> out) {
 }
 
 // llm.c: dev/data/data_common.py (HEADERS_INFO, write_datafile) and llmc/dataloader.h.
-constexpr std::int64_t llmc_header_bytes = 256 * 4;
+constexpr std::int64_t llmc_header_bytes = 1024; // 256 words of 4
 constexpr std::uint32_t llmc_evaluation_magic = 20240522;
 struct LlmcKind {
   std::uint32_t magic;

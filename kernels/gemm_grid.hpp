@@ -12,7 +12,7 @@ struct Cut {
   std::int64_t length = 0;
   std::int64_t part = 0;
 
-  Cut(std::int64_t length_, std::int64_t parts) : length(length_) {
+  Cut(std::int64_t whole, std::int64_t parts) : length(whole) {
     std::int64_t const even = (length + parts - 1) / std::max<std::int64_t>(parts, 1);
     part = std::max<std::int64_t>((even + 15) / 16 * 16, 16);
   }
@@ -27,8 +27,8 @@ struct Cut {
 struct GemmGrid {
   Cut m, n, k;
 
-  GemmGrid(std::int64_t m_, std::int64_t n_, std::int64_t k_)
-      : m(m_, parts(m_, 256)), n(n_, parts(n_, 512)), k(k_, parts(k_, 384)) {
+  GemmGrid(std::int64_t rows, std::int64_t columns, std::int64_t inner)
+      : m(rows, parts(rows, 256)), n(columns, parts(columns, 512)), k(inner, parts(inner, 384)) {
     while (tiles() < 16 && std::max(m.part, n.part) > 64) {
       if (n.part > m.part) {
         n = Cut(n_, 2 * n.parts());

@@ -104,27 +104,27 @@ std::optional<double> to_double(std::string_view number) {
 
 /// digits.fraction × factor, exactly, or what is wrong with it.
 Parsed<std::int64_t> whole(Literal const& literal, std::int64_t factor, std::string_view what) {
-  __extension__ using wide = unsigned __int128;
+  __extension__ using Wide = unsigned __int128;
   std::string_view fraction = literal.fraction;
   while (!fraction.empty() && fraction.back() == '0') fraction.remove_suffix(1);
   if (fraction.size() > 18) return {{}, fmt::format("is not a whole number{}", what)};
-  wide value = 0; // in units of 10^-fraction.size()
-  wide one = 1;
-  wide constexpr limit = std::numeric_limits<std::int64_t>::max();
+  Wide value = 0; // in units of 10^-fraction.size()
+  Wide one = 1;
+  Wide constexpr limit = std::numeric_limits<std::int64_t>::max();
   for (char const digit : literal.digits) {
-    value = value * 10 + static_cast<wide>(digit - '0');
+    value = value * 10 + static_cast<Wide>(digit - '0');
     if (value > limit) break; // reported below; the rest would only make it larger
   }
   if (value <= limit) {
     for (char const digit : fraction) {
-      value = value * 10 + static_cast<wide>(digit - '0');
+      value = value * 10 + static_cast<Wide>(digit - '0');
       one *= 10;
     }
   }
-  if (value / one > limit / static_cast<wide>(factor)) {
+  if (value / one > limit / static_cast<Wide>(factor)) {
     return {{}, "is too large (64 bits do not hold it)"};
   }
-  value *= static_cast<wide>(factor);
+  value *= static_cast<Wide>(factor);
   if (value % one != 0) return {{}, fmt::format("is not a whole number{}", what)};
   auto const magnitude = static_cast<std::int64_t>(value / one);
   return {literal.negative ? -magnitude : magnitude, {}};
@@ -205,8 +205,8 @@ Parsed<double> parse_seconds(std::string_view text) {
   std::optional<double> const value = to_double(literal.number);
   // Seconds are whole multiples of most units, so that 0.1s stays the double nearest to 0.1.
   double const seconds = !value                ? std::numeric_limits<double>::infinity()
-                         : unit->factor < 1000 ? *value / static_cast<double>(1000 / unit->factor)
-                                               : *value * static_cast<double>(unit->factor / 1000);
+                         : unit->factor < 1000 ? *value / (1000.0 / static_cast<double>(unit->factor))
+                                               : *value * (static_cast<double>(unit->factor) / 1000.0);
   if (!std::isfinite(seconds)) return {{}, "is out of the range of 64-bit numbers"};
   return {seconds, {}};
 }

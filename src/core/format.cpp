@@ -9,7 +9,7 @@
 namespace kozero {
 
 std::string format_duration(double seconds) {
-  auto const whole = static_cast<std::int64_t>(seconds + 0.5);
+  std::int64_t const whole = std::llround(seconds);
   if (seconds < 10) return fmt::format("{:.1f}s", seconds);
   if (whole < 60) return fmt::format("{}s", whole);
   if (whole < 3600) return fmt::format("{}m {:02}s", whole / 60, whole % 60);

@@ -46,7 +46,7 @@ SignalListener::SignalListener() {
 
 SignalListener::~SignalListener() {
   ending = true;
-  pthread_kill(thread_.native_handle(), SIGTERM);
+  pthread_kill(thread_.native_handle(), SIGUSR1); // any of those that it waits for
   thread_.join();
 }
 

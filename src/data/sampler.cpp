@@ -20,7 +20,7 @@ constexpr std::uint64_t mask(int bits) { return (std::uint64_t{1} << bits) - 1; 
 Sampler::Sampler(std::int64_t seed, std::int64_t windows) : seed_(static_cast<std::uint64_t>(seed)), windows_(windows) {
   KOZERO_REQUIRE(windows >= 1, "there are {} windows to train on (the training set is empty); use a longer file",
                  windows);
-  int const bits = std::bit_width(static_cast<std::uint64_t>(windows - 1));
+  auto const bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(windows - 1)));
   low_bits_ = bits / 2;
   high_bits_ = bits - low_bits_;
 }

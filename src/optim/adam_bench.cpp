@@ -60,7 +60,7 @@ public:
   }
 
   int bytes_per_parameter() const {
-    return static_cast<int>(2 * 3 * sizeof(float) + sizeof(G) + (result_ == Result::apart ? 2 * sizeof(T) : 0));
+    return static_cast<int>(6 * sizeof(float) + sizeof(G) + (result_ == Result::apart ? 2 * sizeof(T) : 0));
   }
   std::int64_t count() const { return count_; }
 
@@ -151,7 +151,7 @@ AdamBenchRow measure(AdamArrays<T, G> const& arrays, Threads threads) {
   std::int64_t const count = arrays.count();
   std::int64_t const times = std::max<std::int64_t>(1, 2'000'000 / count); // or a small count is over too soon
   int const bytes = arrays.bytes_per_parameter();
-  constexpr int probe_bytes = 2 * 3 * sizeof(float);
+  constexpr int probe_bytes = 6 * sizeof(float); // three arrays in and out
   std::vector<double> steps, probes, shares;
   for (int round = 0; round < rounds; ++round) {
     probes.push_back(seconds_of([&] { arrays.probe(threads); }, times));

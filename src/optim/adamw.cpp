@@ -121,11 +121,10 @@ void with_kind(AdamWShard<T> const& shard, Run const& run_as) {
     if (shard.parameter == nullptr) return run_as(float(), Where<Parameters::in_master>());
   }
   KOZERO_ASSERT(shard.parameter != nullptr || shard.count == 0);
-  if (shard.gradient_type == DType::f32) {
-    run_as(float(), Where<Parameters::apart>());
-  } else {
-    run_as(T(), Where<Parameters::apart>());
+  if constexpr (!std::is_same_v<T, float>) {
+    if (shard.gradient_type != DType::f32) return run_as(T(), Where<Parameters::apart>());
   }
+  run_as(float(), Where<Parameters::apart>());
 }
 
 } // namespace

@@ -68,12 +68,14 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
     row("delay", describe_delayed_gain(estimate_batch_times(config, batch), work));
   }
   if (survey.ranks_share_cores) {
-    table.warnings.push_back("ranks share cores (fewer cores than ranks on a host); start fewer ranks a host, or let "
-                             "the launcher bind each to its own cores");
+    table.warnings.emplace_back(
+        "ranks share cores (fewer cores than ranks on a host); start fewer ranks a host, or let "
+        "the launcher bind each to its own cores");
   }
   if (survey.threads_exceed_processors) {
-    table.warnings.push_back("threads exceed processors; set OMP_NUM_THREADS to the processors a rank has, or leave it "
-                             "unset");
+    table.warnings.emplace_back(
+        "threads exceed processors; set OMP_NUM_THREADS to the processors a rank has, or leave it "
+        "unset");
   }
   if (corpus.train.windows < batch.global()) {
     table.warnings.push_back(fmt::format("a batch of {} windows is more than the training set's {}; each batch repeats "

@@ -37,11 +37,11 @@ std::vector<std::string> usage_table(RankPlan const& plan, Ledger const& ledger,
     lines.push_back(line(name, budget_bytes(plan.memory, space), budget_bytes(measured, space)));
   }
   if (!moved.anything()) return lines;
-  lines.push_back("received in an update");
+  lines.emplace_back("received in an update");
   lines.push_back(line("parameters", plan.traffic.parameters.bytes, moved.received(Traffic::parameters)));
   lines.push_back(line("gradients", plan.traffic.gradients.bytes, moved.received(Traffic::gradients)));
   if (plan.traffic.to_device_bytes == 0 && moved.link().up_bytes == 0) return lines;
-  lines.push_back("over the host link in an update");
+  lines.emplace_back("over the host link in an update");
   lines.push_back(line("device to host", plan.traffic.to_host_bytes, moved.link().down_bytes));
   lines.push_back(line("host to device", plan.traffic.to_device_bytes, moved.link().up_bytes));
   return lines;

@@ -36,7 +36,7 @@ GradShards<G>::GradShards(Plan const& plan, std::vector<Piece> pieces, Deliverie
 
 template <class G>
 void GradShards<G>::deliver(Lane const& lane, int number, G const* block, bool first) {
-  for (Piece const& piece : std::ranges::equal_range(pieces_, number, {}, &Piece::block)) { // they are in block order
+  for (Piece const& piece : of_block(pieces_, number, &Piece::block)) { // they are in block order
     auto const p = static_cast<int>(&piece - pieces_.data());
     if (has_array_[p]) deliver_piece(lane, p, block + piece.interval.begin, first);
   }

@@ -101,7 +101,7 @@ std::vector<HeldState> OptimizerState::held() const {
 
 void OptimizerState::copy_to_host(Lane const& lane, int block, StateKind kind, Interval interval, float* to) const {
   auto const block_of = [](PieceState const& state) { return state.piece.block; };
-  for (PieceState const& state : std::ranges::equal_range(pieces_, block, {}, block_of)) { // they are in block order
+  for (PieceState const& state : of_block(pieces_, block, block_of)) { // they are in block order
     Interval const common = intersect(interval, state.piece.interval);
     if (common.empty()) continue;
     float* const from = state.data(kind) + (common.begin - state.piece.interval.begin);

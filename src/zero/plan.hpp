@@ -3,6 +3,8 @@
 #include "core/ledger.hpp"
 #include "layout/block_layout.hpp"
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 namespace kozero {
@@ -24,6 +26,12 @@ struct Piece {
   Interval interval;
   Space space = Space::device; // or host
 };
+
+/// Those of one block among things in block order.
+template <class T, class BlockOf>
+std::span<T const> of_block(std::vector<T> const& all, int block, BlockOf const& block_of) {
+  return {std::ranges::lower_bound(all, block, {}, block_of), std::ranges::upper_bound(all, block, {}, block_of)};
+}
 
 /// What ZeRO's stage and offload mean: what of each block a rank keeps, where, and when it moves (Rajbhandari et al.,
 /// 2020; Ren et al., 2021). The one place that reads the stage number; the stores and the engine ask the plan.

@@ -161,7 +161,7 @@ StateHash::Runs StateHash::runs_of(Lane const& lane, int block, Interval own, Ch
     result.runs[n++] = run(staging, part.size());
   } else {
     auto const block_of = [](OptimizerState::PieceState const& state) { return state.piece.block; };
-    for (auto const& state : std::ranges::equal_range(state_.pieces(), block, {}, block_of)) { // in their order
+    for (auto const& state : of_block(state_.pieces(), block, block_of)) { // in their order
       Interval const common = intersect(chunk.interval, state.piece.interval);
       if (common.empty()) continue;
       result.runs[n++] = run(state.data(chunk.kind) + (common.begin - state.piece.interval.begin), common.size());

@@ -21,7 +21,7 @@ make() {
   mpiexec -n "$ranks" "$kozero" train small.yaml run.name="$name" run.dir="$name" "$@" 2> log || { cat log; exit 1; }
   mpiexec -n "$ranks" "$kozero" train small.yaml run.name="$name" run.dir="$name" "$@" \
     --resume-from "$name/checkpoints/step-00000004" 2> log || { cat log; exit 1; }
-  rm -rf "$OLDPWD/$name"
+  rm -rf "${OLDPWD:?}/$name"
   mkdir "$OLDPWD/$name"
   cp -r "$name/metrics.jsonl" "$name/checkpoints/step-00000004" "$OLDPWD/$name"
 }
