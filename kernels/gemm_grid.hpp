@@ -31,9 +31,9 @@ struct GemmGrid {
       : m(rows, parts(rows, 256)), n(columns, parts(columns, 512)), k(inner, parts(inner, 384)) {
     while (tiles() < 16 && std::max(m.part, n.part) > 64) {
       if (n.part > m.part) {
-        n = Cut(n_, 2 * n.parts());
+        n = Cut(columns, 2 * n.parts());
       } else {
-        m = Cut(m_, 2 * m.parts());
+        m = Cut(rows, 2 * m.parts());
       }
     }
   }
