@@ -1,5 +1,6 @@
 #include "kernels/window_sums.hpp"
 
+#include "core/error.hpp"
 #include "support/catch.hpp"
 #include "support/matrices.hpp"
 #include "support/neighbour_tree.hpp"
