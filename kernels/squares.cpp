@@ -20,31 +20,40 @@ template <class Exec>
 inline constexpr int top_level = std::is_same_v<Exec, HostExec> ? 11 : 8;
 constexpr int most_levels = 12;
 
-// A named function object, for the reason that kernels/flat.cpp gives.
 template <class T>
-struct Square {
-  T const* x;
-  KOKKOS_FORCEINLINE_FUNCTION double operator()(std::int64_t i) const {
-    double const value = static_cast<double>(static_cast<float>(x[i]));
-    return value * value;
-  }
-};
+KOKKOS_FORCEINLINE_FUNCTION double square(T x) {
+  double const value = static_cast<double>(static_cast<float>(x));
+  return value * value;
+}
 
-/// The tree over n rows, a power of two, of one column: terms i, i + 8, ….
-template <std::int64_t n, class Term>
-KOKKOS_FORCEINLINE_FUNCTION double group_sum(std::int64_t i, Term const& term) {
+/// The tree over n rows, a power of two, of the column that starts at x.
+template <std::int64_t n, class T>
+KOKKOS_FORCEINLINE_FUNCTION double group_sum(T const* x) {
   if constexpr (n == 1) {
-    return term(i);
+    return square(*x);
   } else {
-    double const left = group_sum<n / 2>(i, term);
-    return left + group_sum<n / 2>(i + n / 2 * columns, term);
+    double const left = group_sum<n / 2>(x);
+    return left + group_sum<n / 2>(x + n / 2 * columns);
   }
 }
 
-/// sums[j] of the column first_column + j over 2^level rows from `row` on, of n elements.
-template <int width, class Term>
+/// sums[j] of the column that starts at x[j], over the rows of a group.
+template <int width, class T>
+KOKKOS_FORCEINLINE_FUNCTION void group_sums(double (&sums)[width], T const* x) {
+  if constexpr (width == columns &&
+                !std::is_same_v<T, float>) { // long vectors of 16-bit numbers become long ones of fp32
+    float converted[group_rows * columns];
+    for (std::int64_t i = 0; i < group_rows * columns; ++i) converted[i] = static_cast<float>(x[i]);
+    group_sums<width, float>(sums, converted);
+  } else {
+    for (int j = 0; j < width; ++j) sums[j] = group_sum<group_rows>(x + j);
+  }
+}
+
+/// sums[j] of the column first_column + j over 2^level rows from `row` on, of an array of n elements.
+template <int width, class T>
 KOKKOS_FORCEINLINE_FUNCTION void node_sum(double* sums, std::int64_t row, std::int64_t level, int first_column,
-                                          std::int64_t n, Term const& term) {
+                                          std::int64_t n, T const* x) {
   std::int64_t const rows = std::int64_t{1} << level;
   detail::BinaryCounter<width, most_levels> counter;
   double value[width];
@@ -52,9 +61,9 @@ KOKKOS_FORCEINLINE_FUNCTION void node_sum(double* sums, std::int64_t row, std::i
     std::int64_t const i = (row + at) * columns + first_column;
     bool const whole = rows - at >= group_rows && (row + at + group_rows) * columns <= n;
     if (whole) {
-      for (int j = 0; j < width; ++j) value[j] = group_sum<group_rows>(i + j, term);
+      group_sums(value, x + i);
     } else {
-      for (int j = 0; j < width; ++j) value[j] = i + j < n ? term(i + j) : 0.0;
+      for (int j = 0; j < width; ++j) value[j] = i + j < n ? square(x[i + j]) : 0.0;
     }
     counter.add(at, whole ? group_level : 0, value);
     at += whole ? group_rows : 1;
@@ -63,23 +72,23 @@ KOKKOS_FORCEINLINE_FUNCTION void node_sum(double* sums, std::int64_t row, std::i
 }
 
 /// A column of a node, on an accelerator.
-template <class Term>
+template <class T>
 struct ColumnSum {
   double* sums;
   detail::AlignedCut cut;
   std::int64_t first_row;
   std::int64_t n;
-  Term term;
+  T const* x;
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     AlignedNode const node = cut.node(i / columns);
-    node_sum<1>(sums + i, node.begin() - first_row, node.level, static_cast<int>(i % columns), n, term);
+    node_sum<1>(sums + i, node.begin() - first_row, node.level, static_cast<int>(i % columns), n, x);
   }
 };
 
-/// The sums [nodes,8] of the nodes of `cut`; term i is element i from the start of row `first_row`, i < n.
-template <class Exec, class Term>
+/// The sums [nodes,8] of the nodes of `cut`, of an array of n elements that starts with row `first_row`.
+template <class Exec, class T>
 std::vector<SquareSum::Value> node_sums(BasicLane<Exec> const& lane, detail::AlignedCut const& cut,
-                                        std::int64_t first_row, std::int64_t n, Term const& term) {
+                                        std::int64_t first_row, std::int64_t n, T const* x) {
   std::vector<SquareSum::Value> sums(static_cast<std::size_t>(cut.count()));
   double* const out = sums.data()->data();
   char const* const label = "kozero::squares";
@@ -89,7 +98,7 @@ std::vector<SquareSum::Value> node_sums(BasicLane<Exec> const& lane, detail::Ali
       AlignedNode const node = cut.node(i);
       std::int64_t const row = node.begin() - first_row;
       std::int64_t const level = node.level;
-      host_simd([=] { node_sum<columns>(out + i * columns, row, level, 0, n, term); });
+      host_simd([=] { node_sum<columns>(out + i * columns, row, level, 0, n, x); });
     });
     lane.fence();
   } else {
@@ -97,7 +106,7 @@ std::vector<SquareSum::Value> node_sums(BasicLane<Exec> const& lane, detail::Ali
     Kokkos::View<double*, Kokkos::LayoutRight, typename Exec::memory_space> const result(
         Kokkos::view_alloc(Kokkos::WithoutInitializing, label), static_cast<std::size_t>(count));
     Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(lane.exec(), 0, count),
-                         ColumnSum<Term>{result.data(), cut, first_row, n, term});
+                         ColumnSum<T>{result.data(), cut, first_row, n, x});
     Kokkos::deep_copy(lane.exec(),
                       Kokkos::View<double*, Kokkos::LayoutRight, HostMemory, Unmanaged>(out, result.extent(0)), result);
     lane.fence();
@@ -118,7 +127,7 @@ void add_squares(BasicLane<Exec> const& lane, T const* x, std::int64_t begin, st
                  "squares of elements {} to {} are no whole rows (a fault of kozero); please report it", begin,
                  begin + n - 1);
   detail::AlignedCut const cut(first_row, end_row, top_level<Exec>);
-  auto const sums = node_sums(lane, cut, first_row, n, Square<T>{x});
+  auto const sums = node_sums(lane, cut, first_row, n, x);
   for (std::size_t i = 0; i < sums.size(); ++i) sum.add(cut.node(static_cast<std::int64_t>(i)), sums[i]);
 }
 
