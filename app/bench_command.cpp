@@ -2,6 +2,7 @@
 
 #include "config/units.hpp"
 #include "core/error.hpp"
+#include "core/format.hpp"
 #include "core/log.hpp"
 #include "core/processors.hpp"
 #include "io/host_memory.hpp"
@@ -26,9 +27,9 @@ std::int64_t parameters_of(std::string const& text) {
   std::optional<std::int64_t> const available = available_host_memory();
   constexpr std::int64_t each = adam_bench_bytes_per_parameter;
   if (available && parameters > *available / each) {
-    throw InputError(fmt::format("--params {} does not fit (at {} bytes each, where {:.1f} GiB of host memory are "
-                                 "available); ask for less than {}M",
-                                 text, each, static_cast<double>(*available) / (1 << 30), *available / each / 1000000));
+    throw InputError(fmt::format("--params {} does not fit (at {} bytes each, where {} of host memory are available); "
+                                 "ask for less than {}M",
+                                 text, each, format_bytes(*available), *available / each / 1000000));
   }
   return parameters;
 }

@@ -3,6 +3,7 @@
 #include "config/model_family.hpp"
 #include "config/schema.hpp"
 #include "core/error.hpp"
+#include "io/deck_family.hpp"
 #include "io/suggest.hpp"
 #include "io/yaml_tree.hpp"
 
@@ -119,35 +120,9 @@ private:
   // ---- the family, which says what keys there are
 
   void choose_family(std::string_view text, std::vector<std::string> const& overrides) {
-    config_.model = ModelConfig(family_of(text, overrides));
+    config_.model = ModelConfig(family_of_deck(text, overrides));
     keys_ = keys_of(config_);
     for (auto const& key : keys_) origins_[key.path] = {};
-  }
-
-  /// The last that is known of those that the deck and the overrides name. Faults are left to the second reading.
-  static std::string family_of(std::string_view text, std::vector<std::string> const& overrides) {
-    std::string found = ModelConfig().family;
-    auto const look = [&](YamlTree const& tree, std::vector<std::string> const& path) {
-      YamlNode const* node = tree.broken ? nullptr : &tree.root;
-      for (auto const& name : path) node = node ? entry_of(*node, name) : nullptr;
-      auto const names_it = [&](auto const& family) { return node && family->name() == node->text; };
-      if (std::ranges::any_of(model_families(), names_it)) found = node->text;
-    };
-    look(read_yaml(text), {"model", "family"});
-    for (auto const& override_text : overrides) {
-      std::size_t const equals = override_text.find('=');
-      std::string const path = override_text.substr(0, equals);
-      if (equals == std::string::npos) continue;
-      std::string_view const value = std::string_view(override_text).substr(equals + 1);
-      if (path == "model") look(read_yaml(value), {"family"});
-      if (path == "model.family") look(read_yaml(value), {});
-    }
-    return found;
-  }
-
-  static YamlNode const* entry_of(YamlNode const& map, std::string const& name) {
-    auto const entry = std::ranges::find(map.entries, name, [](auto const& e) { return e.key.text; });
-    return entry == map.entries.end() ? nullptr : &entry->value;
   }
 
   // ---- the two sources

@@ -73,7 +73,8 @@ private:
             config_.batch.micro, model.context);
     } else if (tokens * real(load.teams) >= 0x1p31) { // positions of tokens and numbers of thread teams are 32-bit
       fault(sizes,
-            "{} windows × {} tokens × {} heads are too many for one micro-batch (2^31 is the limit); make it smaller",
+            "{} windows × {} tokens × {} teams of threads a token are too many for one micro-batch (2^31 is the "
+            "limit); make it smaller",
             config_.batch.micro, model.context, load.teams);
     }
   }

@@ -22,7 +22,13 @@ std::string default_family() {
 
 } // namespace
 
-void register_model_family(std::shared_ptr<ModelFamily const> family) { registered().push_back(std::move(family)); }
+void register_model_family(std::shared_ptr<ModelFamily const> family) {
+  for (auto const& other : registered()) {
+    KOZERO_REQUIRE(other->name() != family->name(),
+                   "two families of models are called '{}' (a fault of kozero); please report it", family->name());
+  }
+  registered().push_back(std::move(family));
+}
 
 std::vector<std::shared_ptr<ModelFamily const>> const& model_families() { return registered(); }
 

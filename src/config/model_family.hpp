@@ -45,7 +45,8 @@ public:
   virtual MicroBatchLoad load(ModelConfig const& model) const = 0;
 };
 
-/// The first family is the default one of a deck. Before any configuration is made; not from several threads.
+/// The first family is the default one of a deck; no two have one name. Before any configuration is made; not from
+/// several threads.
 void register_model_family(std::shared_ptr<ModelFamily const> family);
 std::vector<std::shared_ptr<ModelFamily const>> const& model_families();
 /// InputError when there is none of that name.

@@ -5,19 +5,7 @@
 
 namespace kozero {
 
-namespace {
-
-std::vector<std::shared_ptr<Family const>>& registered() {
-  static std::vector<std::shared_ptr<Family const>> families;
-  return families;
-}
-
-} // namespace
-
-void register_family(std::shared_ptr<Family const> family) {
-  register_model_family(family);
-  registered().push_back(std::move(family));
-}
+void register_family(std::shared_ptr<Family const> family) { register_model_family(std::move(family)); }
 
 void register_model_families() {
   static bool done = false;
@@ -26,11 +14,10 @@ void register_model_families() {
 }
 
 std::unique_ptr<Architecture> architecture_of(ModelConfig const& model) {
-  for (auto const& family : registered()) {
-    if (family->name() == model.family) return family->architecture(model);
-  }
-  throw Error(fmt::format("model.family '{}' has keys but no architecture (a fault of kozero); please report it",
-                          model.family));
+  auto const* const family = dynamic_cast<Family const*>(&model_family(model.family));
+  KOZERO_REQUIRE(family, "model.family '{}' has keys but no architecture (a fault of kozero); please report it",
+                 model.family);
+  return family->architecture(model);
 }
 
 } // namespace kozero

@@ -84,6 +84,13 @@ TEST_CASE("a deck chooses the family, and then its keys are the legal ones") {
   CHECK(contains(deck_reference(), "| `channels` | of a token | a whole number from 2 to 4096 | `13` | forbidden |"));
 }
 
+TEST_CASE("no two families have one name") {
+  register_lookup_family();
+  std::size_t const families = model_families().size();
+  CHECK_THROWS_AS(register_family(std::make_shared<lookup::LookupFamily>()), Error);
+  CHECK(model_families().size() == families);
+}
+
 TEST_CASE("another family's key, a word that is none, and a value that the family refuses have their place") {
   register_lookup_family();
   std::string const deck = "data: {train: x}\nmodel:\n  family: lookup\n  ";
