@@ -76,8 +76,9 @@ agrees "text, after 3 updates" text/checkpoints/step-00000003 --train 0 37 --hel
 agrees "text, after all" text/checkpoints/step-00000006
 
 train llmc 3 run.updates=6 checkpoint.every=3 evaluate.every=3 evaluate.batches=1 data.train=data/llmc.bin \
-  data.format=auto data.validation=data/held-out zero.stage=2 offload.optimizer=host offload.ratio=0.5 offload.delayed_update.start=2 \
-  precision.compute=bf16 precision.gradients=compute model.layers=2 model.tied=false run.name='"a # name"'
+  data.format=auto data.validation=data/held-out zero.stage=2 offload.optimizer=host offload.ratio=0.5 \
+  offload.delayed_update.start=2 precision.compute=bf16 precision.gradients=compute model.layers=2 \
+  model.tied=false run.name='"a # name"'
 agrees "llm.c, bf16, delayed" llmc/checkpoints/step-00000003
 (($(grep -c " loss .* the run's" output) == 2)) || fail "two losses were not compared"
 
