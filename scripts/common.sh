@@ -9,10 +9,10 @@ die() {
   exit "${status:-1}"
 }
 
-# Installs what is missing and takes over the variables that say where Kokkos is.
+# Installs what is missing and takes over the variables that say where Kokkos is. CI leaves no test out.
 bootstrap() {
   local settings
-  settings=$("$root/scripts/bootstrap") || exit
+  settings=$("$root/scripts/bootstrap" ${CI:+--python}) || exit
   eval "$settings"
 }
 
