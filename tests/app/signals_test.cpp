@@ -133,7 +133,7 @@ TEST_CASE("different signals at a time are one request") { // CASES 25
   check_saved(shop, "run");
 }
 
-TEST_CASE("a second request ends a run at once") {
+TEST_CASE("a second Ctrl-C ends a run at once") {
   Workshop const shop;
   DeckPipe deck(shop.file("deck"));
   Program program(with_deck(shop.train("run"), shop.file("deck")));
@@ -143,6 +143,25 @@ TEST_CASE("a second request ends a run at once") {
   program.signal(SIGINT);
   CHECK(program.wait(10s).status == 1);
   CHECK(!std::filesystem::exists(shop.file("run")));
+}
+
+TEST_CASE("a scheduler that tells again, later and otherwise, does not end a run unsaved") { // CASES 25
+  Workshop const shop;
+  DeckPipe deck(shop.file("deck"));
+  Program program(with_deck(shop.train("run"), shop.file("deck")));
+  deck.wait_for_reader();
+  program.signal(SIGUSR1);
+  std::this_thread::sleep_for(2200ms);
+  program.signal(SIGTERM);
+  std::this_thread::sleep_for(100ms);
+  std::ostringstream text;
+  text << std::ifstream(KOZERO_SOURCE_DIR "/inputs/tests/odd.yaml").rdbuf();
+  deck.send(text.str());
+  auto const stopped = program.wait();
+  INFO(stopped.err);
+  CHECK(stopped.status == 75);
+  CHECK(contains(stopped.err, {"stopped by the signal USR1"}));
+  check_saved(shop, "run");
 }
 
 TEST_CASE("a request before training begins is not lost") { // CASES 26
