@@ -15,8 +15,8 @@ namespace kozero {
 /// The signals stay blocked when it ends, so that a late one does not spoil the exit status of a run that is saved.
 class SignalListener {
 public:
-  /// A scheduler tells the launcher and every rank, and the launcher tells the ranks, and may tell again while a save is
-  /// under way: whatever follows the first signal is the same request. Only an INT that comes later than this, a
+  /// A scheduler tells the launcher and every rank, and the launcher tells the ranks, and may tell again while a save
+  /// is under way: whatever follows the first signal is the same request. Only an INT that comes later than this, a
   /// person's second Ctrl-C, ends the process at once, with status 1 and nothing saved.
   static constexpr std::chrono::seconds copies_within{2};
 

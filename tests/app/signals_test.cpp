@@ -72,6 +72,19 @@ void check_saved(Workshop const& shop, std::string const& run) {
   CHECK(shop.newest_step(run) == updates);
 }
 
+/// A run that waits for its deck and was told to stop before it: given the deck, it saves and leaves at its first look.
+void check_stops_once_it_may_begin(Workshop const& shop, DeckPipe& deck, Program& program, std::string const& signal) {
+  std::this_thread::sleep_for(100ms);
+  std::ostringstream text;
+  text << std::ifstream(KOZERO_SOURCE_DIR "/inputs/tests/odd.yaml").rdbuf();
+  deck.send(text.str());
+  auto const stopped = program.wait();
+  INFO(stopped.err);
+  CHECK(stopped.status == 75);
+  CHECK(contains(stopped.err, {"stopped by the signal " + signal + " at update 0"}));
+  check_saved(shop, "run");
+}
+
 } // namespace
 
 TEST_CASE("TERM saves at an update's end, exits with 75, and the resumed run ends as if nothing had been") { // CASES 19
@@ -153,15 +166,7 @@ TEST_CASE("a scheduler that tells again, later and otherwise, does not end a run
   program.signal(SIGUSR1);
   std::this_thread::sleep_for(2200ms);
   program.signal(SIGTERM);
-  std::this_thread::sleep_for(100ms);
-  std::ostringstream text;
-  text << std::ifstream(KOZERO_SOURCE_DIR "/inputs/tests/odd.yaml").rdbuf();
-  deck.send(text.str());
-  auto const stopped = program.wait();
-  INFO(stopped.err);
-  CHECK(stopped.status == 75);
-  CHECK(contains(stopped.err, {"stopped by the signal USR1"}));
-  check_saved(shop, "run");
+  check_stops_once_it_may_begin(shop, deck, program, "USR1");
 }
 
 TEST_CASE("a request before training begins is not lost") { // CASES 26
@@ -170,15 +175,7 @@ TEST_CASE("a request before training begins is not lost") { // CASES 26
   Program program(with_deck(shop.train("run"), shop.file("deck")));
   deck.wait_for_reader();
   program.signal(SIGINT);
-  std::this_thread::sleep_for(100ms);
-  std::ostringstream text;
-  text << std::ifstream(KOZERO_SOURCE_DIR "/inputs/tests/odd.yaml").rdbuf();
-  deck.send(text.str());
-  auto const stopped = program.wait();
-  INFO(stopped.err);
-  CHECK(stopped.status == 75);
-  CHECK(contains(stopped.err, {"stopped by the signal INT at update 0"}));
-  check_saved(shop, "run");
+  check_stops_once_it_may_begin(shop, deck, program, "INT");
 }
 
 TEST_CASE("a request after the last save does not spoil the end") {
