@@ -70,21 +70,35 @@ DelayedGain predict_delayed_gain(BatchTimes const& times, HostWork work) {
   return gain;
 }
 
-BatchTimes estimate_batch_times(Config const& config, BatchShape const& batch) {
-  auto const architecture = architecture_of(config.model);
-  std::int64_t const psi = parameter_count(architecture->layout());
-  double const on_host = static_cast<double>(psi) / static_cast<double>(batch.ranks) * config.offload.ratio;
-  std::int64_t const tokens = batch.micro * batch.accumulate * config.model.context;
+namespace {
+
+/// Parameters a rank whose optimizer is the host's.
+double parameters_on_host(Config const& config, BatchShape const& batch) {
+  std::int64_t const psi = parameter_count(architecture_of(config.model)->layout());
+  return static_cast<double>(psi) / static_cast<double>(batch.ranks) * config.offload.ratio;
+}
+
+} // namespace
+
+MachineRates measure_machine_rates(Config const& config, BatchShape const& batch) {
+  auto const on_host = static_cast<std::int64_t>(parameters_on_host(config, batch));
   DType const compute = dtype_of_compute(config.precision.compute);
   DType const gradients = config.precision.gradients == GradientType::fp32 ? DType::f32 : compute;
-  double const adam_s = 1e-9 * measure_host_adam_ns_per_parameter(
-                                   std::max<std::int64_t>(static_cast<std::int64_t>(on_host), 1), compute, gradients);
-  double const rate =
-      with_float_type(compute, [&]<class T>(T) { return product_rate<T>(architecture->product_width()); });
-  double const flops = static_cast<double>(tokens) * architecture->training_flops(config.activations.recompute);
-  return {.device_s = flops / rate,
-          .host_s = on_host * adam_s,
-          .up_s = on_host * static_cast<double>(size_of(compute)) / link_rate()};
+  std::int64_t const width = architecture_of(config.model)->product_width();
+  return {.flops = with_float_type(compute, [&]<class T>(T) { return product_rate<T>(width); }),
+          .adam_parameters =
+              1e9 / measure_host_adam_ns_per_parameter(std::max<std::int64_t>(on_host, 1), compute, gradients),
+          .link_bytes = link_rate()};
+}
+
+BatchTimes batch_times(Config const& config, BatchShape const& batch, MachineRates const& rates) {
+  double const on_host = parameters_on_host(config, batch);
+  auto const tokens = static_cast<double>(batch.micro * batch.accumulate * config.model.context);
+  auto const element_bytes = static_cast<double>(size_of(dtype_of_compute(config.precision.compute)));
+  return {.device_s =
+              tokens * architecture_of(config.model)->training_flops(config.activations.recompute) / rates.flops,
+          .host_s = on_host / rates.adam_parameters,
+          .up_s = on_host * element_bytes / rates.link_bytes};
 }
 
 std::string describe_delayed_gain(BatchTimes const& times, HostWork work) {

@@ -28,8 +28,18 @@ enum class HostWork { overlaps, takes_turns };
 /// overlaps.
 DelayedGain predict_delayed_gain(BatchTimes const& times, HostWork work);
 
-/// From short measurements of a matrix product, of AdamW on the host and of the link. Takes about a tenth of a second.
-BatchTimes estimate_batch_times(Config const& config, BatchShape const& batch);
+/// What a machine does in a second.
+struct MachineRates {
+  double flops = 0;           // floating-point operations of matrix products on the device
+  double adam_parameters = 0; // parameters that AdamW updates on the host
+  double link_bytes = 0;      // bytes from pinned memory to the device
+};
+
+/// From short measurements. Takes about a tenth of a second.
+MachineRates measure_machine_rates(Config const& config, BatchShape const& batch);
+
+/// What a batch of the deck takes at those rates.
+BatchTimes batch_times(Config const& config, BatchShape const& batch, MachineRates const& rates);
 
 /// "predicted a batch: device 1.2 s, host 0.35 s; 1.55 s without delay, 1.21 s with, 22 % less", with advice where
 /// there is none to win.

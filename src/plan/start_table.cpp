@@ -65,7 +65,7 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
   row("sharding", describe(config.zero, config.offload));
   if (config.offload.delays()) {
     HostWork const work = host_reaches_device ? HostWork::takes_turns : HostWork::overlaps;
-    row("delay", describe_delayed_gain(estimate_batch_times(config, batch), work));
+    row("delay", describe_delayed_gain(batch_times(config, batch, measure_machine_rates(config, batch)), work));
   }
   if (survey.ranks_share_cores) {
     table.warnings.emplace_back(
