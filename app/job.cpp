@@ -7,10 +7,10 @@ namespace kozero {
 
 namespace {
 
-Deck read_deck_everywhere(std::string const& path, std::vector<std::string> const& overrides, Communicator& comm) {
-  std::string text = on_all_ranks(comm, [&] { return comm.rank() == 0 ? read_text_file(path) : std::string(); });
-  comm.broadcast(text, 0);
-  return on_all_ranks(comm, [&] { return read_deck(text, path, overrides); });
+Deck read_deck_everywhere(std::string const& path, std::vector<std::string> const& overrides, Ranks& ranks) {
+  std::string text = on_all_ranks(ranks, [&] { return ranks.rank() == 0 ? read_text_file(path) : std::string(); });
+  ranks.broadcast(text, 0);
+  return on_all_ranks(ranks, [&] { return read_deck(text, path, overrides); });
 }
 
 void set_limits(MemoryConfig const& memory, Ledger& ledger) {
@@ -20,17 +20,17 @@ void set_limits(MemoryConfig const& memory, Ledger& ledger) {
 
 } // namespace
 
-Job read_job(std::string const& deck, std::vector<std::string> const& overrides, Communicator& comm, Ledger& ledger) {
-  on_all_ranks(comm, [&] {
-    require_launcher_agrees(comm.size());
+Job read_job(std::string const& deck, std::vector<std::string> const& overrides, Ranks& ranks, Ledger& ledger) {
+  on_all_ranks(ranks, [&] {
+    require_launcher_agrees(ranks.size());
     return true;
   });
-  Job job{.deck = read_deck_everywhere(deck, overrides, comm)};
+  Job job{.deck = read_deck_everywhere(deck, overrides, ranks)};
   Config const& config = job.deck.config;
   set_limits(config.memory, ledger);
-  job.batch = on_all_ranks(comm, [&] { return batch_shape(config.batch, comm.size()); });
+  job.batch = on_all_ranks(ranks, [&] { return batch_shape(config.batch, ranks.size()); });
   job.corpus =
-      on_all_ranks(comm, [&] { return open_corpus(config.data, config.model.vocabulary, config.model.context); });
+      on_all_ranks(ranks, [&] { return open_corpus(config.data, config.model.vocabulary, config.model.context); });
   return job;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/ranks.hpp"
 #include "core/ledger.hpp"
 #include "data/batch_shape.hpp"
 #include "io/corpus.hpp"
@@ -19,6 +19,6 @@ struct Job {
 
 /// Rank 0 reads the deck, all ranks parse the same bytes and open the data; the deck's memory limits become the
 /// ledger's. Errors on any rank are thrown on all. Collective.
-Job read_job(std::string const& deck, std::vector<std::string> const& overrides, Communicator& comm, Ledger& ledger);
+Job read_job(std::string const& deck, std::vector<std::string> const& overrides, Ranks& ranks, Ledger& ledger);
 
 } // namespace kozero

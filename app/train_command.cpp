@@ -2,8 +2,8 @@
 
 #include "app/job.hpp"
 #include "comm/agree.hpp"
+#include "comm/process_grid.hpp"
 #include "comm/survey.hpp"
-#include "comm/world.hpp"
 #include "config/compare.hpp"
 #include "core/log.hpp"
 #include "io/deck.hpp"
@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 bool resumes(TrainArguments const& arguments) { return arguments.resume || !arguments.resume_from.empty(); }
 
 /// The run's folder as rank 0 sees it; a folder that holds a run already is not written over by accident.
-fs::path prepare_folder(Config const& config, TrainArguments const& arguments, Communicator& comm) {
-  std::string path = on_all_ranks(comm, [&] {
-    if (comm.rank() != 0) return std::string();
+fs::path prepare_folder(Config const& config, TrainArguments const& arguments, Ranks& ranks) {
+  std::string path = on_all_ranks(ranks, [&] {
+    if (ranks.rank() != 0) return std::string();
     RunFolder const folder(config.run.dir);
     if (folder.holds_checkpoints() && !resumes(arguments) && !arguments.overwrite) {
       throw InputError(fmt::format("run folder '{}' holds a run already (it has checkpoints); go on with --resume, or "
@@ -35,7 +35,7 @@ fs::path prepare_folder(Config const& config, TrainArguments const& arguments, C
     }
     return folder.path();
   });
-  comm.broadcast(path, 0);
+  ranks.broadcast(path, 0);
   return path;
 }
 
@@ -68,10 +68,10 @@ fs::path check_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape c
 }
 
 /// Rank 0 finds it, as ranks may have different working folders.
-fs::path find_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape const& batch, Communicator& comm) {
+fs::path find_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape const& batch, Ranks& ranks) {
   std::string path = on_all_ranks(
-      comm, [&] { return comm.rank() == 0 ? check_checkpoint(wanted, deck, batch).string() : std::string(); });
-  comm.broadcast(path, 0);
+      ranks, [&] { return ranks.rank() == 0 ? check_checkpoint(wanted, deck, batch).string() : std::string(); });
+  ranks.broadcast(path, 0);
   return path;
 }
 
@@ -89,10 +89,10 @@ void tell(RunOutcome const& outcome, RankPlan const& plan, Ledger const& ledger)
 
 int run_train(TrainArguments const& arguments) {
   Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  auto const [deck, batch, corpus] = read_job(arguments.deck, arguments.overrides, *comm, ledger);
+  auto const ranks = make_world_ranks();
+  auto const [deck, batch, corpus] = read_job(arguments.deck, arguments.overrides, *ranks, ledger);
   Config const& config = deck.config;
-  print(start_table(config, corpus, batch, survey(*comm), comm->description()));
+  print(start_table(config, corpus, batch, survey(*ranks), ranks->description()));
   for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
   if (arguments.dry_run) {
     log::info("dry run: the deck, the data and the machine are as they should be; nothing was trained or written");
@@ -103,15 +103,16 @@ int run_train(TrainArguments const& arguments) {
                  .resolved_deck = deck.resolved_yaml,
                  .corpus = corpus,
                  .batch = batch,
-                 .folder = prepare_folder(config, arguments, *comm),
+                 .folder = prepare_folder(config, arguments, *ranks),
                  .resume = std::nullopt,
                  .overwrite = arguments.overwrite};
   if (resumes(arguments)) {
     fs::path const wanted = arguments.resume_from.empty() ? input.folder : fs::path(arguments.resume_from);
-    input.resume = find_checkpoint(wanted, deck, batch, *comm);
+    input.resume = find_checkpoint(wanted, deck, batch, *ranks);
   }
-  RunOutcome const outcome = train(input, *comm, ledger);
-  if (comm->rank() == 0) tell(outcome, plan_rank(config, batch, 0), ledger);
+  auto const grid = on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, config.parallel, ledger); });
+  RunOutcome const outcome = train(input, grid->state(), ledger);
+  if (ranks->rank() == 0) tell(outcome, plan_rank(config, batch, 0), ledger);
   return outcome.end == RunEnd::done ? exit_done : exit_stopped_early;
 }
 

@@ -1,6 +1,6 @@
 // Our collectives beside MPI's own on the same sizes. MPI's reduction may sum in any order; ours has one (ADR 6).
 #include "bench/pair.hpp"
-#include "comm/world.hpp"
+#include "comm/process_grid.hpp"
 
 #include <mpi.h>
 
@@ -12,34 +12,36 @@ using namespace kozero::bench;
 /// Zeros, whose sums stay zeros however often they are made.
 struct Arrays {
   explicit Arrays(std::int64_t count)
-      : comm(make_world_communicator(ledger)), partition(count, comm->size()),
+      : all(make_world_ranks()), grid(*all, {}, ledger), world(grid.world()), partition(count, world.size()),
         whole(ledger, Category::gradients, "bench", partition.capacity()),
         shard(ledger, Category::gradients, "bench", partition.shard_capacity()) {}
 
   Span span() const { return {whole.data(), partition.size(), DType::f32, Space::device}; }
   int shard_count() const { return static_cast<int>(partition.shard_capacity()); }
-  float* own_shard() const { return whole.data() + comm->rank() * partition.shard_capacity(); }
+  float* own_shard() const { return whole.data() + world.rank() * partition.shard_capacity(); }
 
   Ledger ledger;
   Lane lane;
-  std::unique_ptr<Communicator> comm;
+  std::unique_ptr<Ranks> all;
+  ProcessGrid grid;
+  Group world;
   Partition partition;
   DeviceBuffer<float> whole, shard;
 };
 
 /// Ranks start together, so that none is measured waiting for another's turn.
 void measure_collective(benchmark::State& state, Arrays const& arrays, auto const& ours, auto const& other) {
-  if (arrays.comm->size() == 1) return state.SkipWithError("one rank has nobody to talk to; run under mpiexec");
+  if (arrays.world.size() == 1) return state.SkipWithError("one rank has nobody to talk to; run under mpiexec");
   measure_pair(
       state,
       [&] {
         ours().wait(arrays.lane);
         arrays.lane.fence();
-        arrays.comm->barrier();
+        arrays.world.ranks.barrier();
       },
       [&] {
         other();
-        arrays.comm->barrier();
+        arrays.world.ranks.barrier();
       });
 }
 
@@ -47,7 +49,7 @@ void reduce_scatter(benchmark::State& state) {
   Arrays const arrays(state.range(0));
   measure_collective(
       state, arrays,
-      [&] { return arrays.comm->reduce_scatter(arrays.lane, arrays.span(), arrays.partition, Traffic::gradients); },
+      [&] { return arrays.world.collectives.reduce_scatter(arrays.lane, arrays.span(), arrays.partition, Traffic::gradients); },
       [&] {
         MPI_Reduce_scatter_block(arrays.whole.data(), arrays.shard.data(), arrays.shard_count(), MPI_FLOAT, MPI_SUM,
                                  MPI_COMM_WORLD);
@@ -58,7 +60,7 @@ void all_gather(benchmark::State& state) {
   Arrays const arrays(state.range(0));
   measure_collective(
       state, arrays,
-      [&] { return arrays.comm->all_gather(arrays.lane, arrays.span(), arrays.partition, Traffic::parameters); },
+      [&] { return arrays.world.collectives.all_gather(arrays.lane, arrays.span(), arrays.partition, Traffic::parameters); },
       [&] {
         MPI_Allgather(MPI_IN_PLACE, 0, MPI_FLOAT, arrays.whole.data(), arrays.shard_count(), MPI_FLOAT, MPI_COMM_WORLD);
       });
@@ -68,7 +70,7 @@ void all_reduce(benchmark::State& state) {
   Arrays const arrays(state.range(0));
   measure_collective(
       state, arrays,
-      [&] { return arrays.comm->all_reduce(arrays.lane, arrays.span(), arrays.partition, Traffic::gradients); },
+      [&] { return arrays.world.collectives.all_reduce(arrays.lane, arrays.span(), arrays.partition, Traffic::gradients); },
       [&] {
         MPI_Allreduce(MPI_IN_PLACE, arrays.whole.data(), static_cast<int>(arrays.partition.size()), MPI_FLOAT, MPI_SUM,
                       MPI_COMM_WORLD);

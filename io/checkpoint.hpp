@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/ranks.hpp"
 #include "io/state_entry.hpp"
 #include "layout/former_tensor.hpp"
 #include "optim/loss_scale.hpp"
@@ -51,7 +51,7 @@ struct CheckpointInfo {
 /// Files are complete and on disk before the folder gets its name. If a rank fails, all ranks throw the same Error,
 /// which names the rank and its cause; earlier checkpoints and `latest` are then as before.
 std::filesystem::path save_checkpoint(std::filesystem::path const& run_dir, CheckpointInfo const& info,
-                                      std::span<StateEntry const> entries, std::int64_t keep, Communicator& comm);
+                                      std::span<StateEntry const> entries, std::int64_t keep, Ranks& ranks);
 
 /// The folder that a user means by `path`: a checkpoint folder, a run folder or its checkpoints folder (the latest
 /// one), or …/latest. Links are followed, so the answer stays the same when `latest` moves on.
@@ -60,7 +60,7 @@ std::filesystem::path resolve_checkpoint(std::filesystem::path const& path);
 /// Whether `checkpoint` is what the link `latest` of the run's folder leads to. As rank 0 sees it, on all ranks: it may
 /// decide what they do together. Collective.
 bool is_latest_checkpoint(std::filesystem::path const& checkpoint, std::filesystem::path const& run_dir,
-                          Communicator& comm);
+                          Ranks& ranks);
 
 /// Which part of a checkpoint a reader will want: rank `rank` of `ranks` reads about that part of each tensor. It is
 /// looked for in the files of the writers of the same part first; that saves time and nothing else.

@@ -58,11 +58,11 @@ fs::path resolve_checkpoint(fs::path const& path) {
                   path.string(), checkpoint::info_name, naming_advice));
 }
 
-bool is_latest_checkpoint(fs::path const& checkpoint, fs::path const& run_dir, Communicator& comm) {
+bool is_latest_checkpoint(fs::path const& checkpoint, fs::path const& run_dir, Ranks& ranks) {
   std::error_code not_there;
   std::string answer =
       fs::equivalent(checkpoint, run_dir / "checkpoints" / checkpoint::latest_name, not_there) ? "yes" : "no";
-  comm.broadcast(answer, 0);
+  ranks.broadcast(answer, 0);
   return answer == "yes";
 }
 

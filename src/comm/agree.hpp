@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/ranks.hpp"
 #include "core/error.hpp"
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace kozero {
 /// Runs `work` on all ranks; when it throws on some, every rank throws the first one's error, so that none goes on
 /// alone and one message is enough. Collective; `work` itself must make no collective call.
 template <class Work>
-auto on_all_ranks(Communicator& comm, Work const& work) {
+auto on_all_ranks(Ranks& ranks, Work const& work) {
   std::string failure;
   int exit_code = exit_done;
   auto result = [&]() -> std::optional<decltype(work())> {
@@ -26,10 +26,10 @@ auto on_all_ranks(Communicator& comm, Work const& work) {
     }
     return std::nullopt;
   }();
-  auto const codes = comm.gather(exit_code);
-  for (int rank = 0; rank < comm.size(); ++rank) {
+  auto const codes = ranks.gather(exit_code);
+  for (int rank = 0; rank < ranks.size(); ++rank) {
     if (codes[rank] == exit_done) continue;
-    comm.broadcast(failure, rank);
+    ranks.broadcast(failure, rank);
     throw SharedError(failure, static_cast<int>(codes[rank]));
   }
   return std::move(*result);

@@ -47,36 +47,36 @@ void add_message(std::string const& message, std::vector<AlignedSum<width>>& sum
   }
 }
 
-void send(Communicator& comm, int to, std::string const& text) {
+void send(Ranks& ranks, int to, std::string const& text) {
   auto const length = static_cast<std::int64_t>(text.size());
   std::array const messages = {Outgoing{to, std::as_bytes(std::span(&length, 1))},
                                Outgoing{to, std::as_bytes(std::span(text))}};
-  comm.exchange(messages, {});
+  ranks.exchange(messages, {});
 }
 
-std::string receive(Communicator& comm, int from) {
+std::string receive(Ranks& ranks, int from) {
   std::int64_t length = 0;
   std::array const first = {Incoming{from, std::as_writable_bytes(std::span(&length, 1))}};
-  comm.exchange({}, first);
+  ranks.exchange({}, first);
   std::string text(static_cast<std::size_t>(length), '\0');
   std::array const second = {Incoming{from, std::as_writable_bytes(std::span(text))}};
-  comm.exchange({}, second);
+  ranks.exchange({}, second);
   return text;
 }
 
 /// On every rank the sums of all ranks: joined along a binary tree of the ranks, whose neighbours often have
 /// neighbouring leaves, then told by rank 0.
 template <int width>
-void join(Communicator& comm, std::vector<AlignedSum<width>>& sums) {
-  for (int step = 1; step < comm.size(); step *= 2) {
-    if (comm.rank() % (2 * step) != 0) {
-      send(comm, comm.rank() - step, message_of(sums));
+void join(Ranks& ranks, std::vector<AlignedSum<width>>& sums) {
+  for (int step = 1; step < ranks.size(); step *= 2) {
+    if (ranks.rank() % (2 * step) != 0) {
+      send(ranks, ranks.rank() - step, message_of(sums));
       break;
     }
-    if (comm.rank() + step < comm.size()) add_message(receive(comm, comm.rank() + step), sums);
+    if (ranks.rank() + step < ranks.size()) add_message(receive(ranks, ranks.rank() + step), sums);
   }
   std::string message = message_of(sums);
-  comm.broadcast(message, 0);
+  ranks.broadcast(message, 0);
   for (auto& sum : sums) sum = AlignedSum<width>(sum.leaves());
   add_message(message, sums);
 }
@@ -84,14 +84,14 @@ void join(Communicator& comm, std::vector<AlignedSum<width>>& sums) {
 } // namespace
 
 template <int width>
-std::vector<typename AlignedSum<width>::Value> joined_totals(Communicator& comm, std::vector<AlignedSum<width>> sums) {
-  if (comm.size() > 1) join(comm, sums);
+std::vector<typename AlignedSum<width>::Value> joined_totals(Ranks& ranks, std::vector<AlignedSum<width>> sums) {
+  if (ranks.size() > 1) join(ranks, sums);
   std::vector<typename AlignedSum<width>::Value> totals;
   for (auto const& sum : sums) totals.push_back(sum.total());
   return totals;
 }
 
-template std::vector<AlignedSum<1>::Value> joined_totals<1>(Communicator&, std::vector<AlignedSum<1>>);
-template std::vector<AlignedSum<8>::Value> joined_totals<8>(Communicator&, std::vector<AlignedSum<8>>);
+template std::vector<AlignedSum<1>::Value> joined_totals<1>(Ranks&, std::vector<AlignedSum<1>>);
+template std::vector<AlignedSum<8>::Value> joined_totals<8>(Ranks&, std::vector<AlignedSum<8>>);
 
 } // namespace kozero

@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/ranks.hpp"
 #include "core/aligned_sum.hpp"
 
 namespace kozero {
@@ -11,12 +11,12 @@ namespace kozero {
 /// others at the most: where ranks have their leaves in one interval each, about 2·log2(leaves) nodes a sum. With one
 /// rank nothing is sent.
 template <int width>
-std::vector<typename AlignedSum<width>::Value> joined_totals(Communicator& comm, std::vector<AlignedSum<width>> sums);
+std::vector<typename AlignedSum<width>::Value> joined_totals(Ranks& ranks, std::vector<AlignedSum<width>> sums);
 
 /// Of one sum.
 template <int width>
-typename AlignedSum<width>::Value joined_total(Communicator& comm, AlignedSum<width> const& sum) {
-  return joined_totals<width>(comm, {sum})[0];
+typename AlignedSum<width>::Value joined_total(Ranks& ranks, AlignedSum<width> const& sum) {
+  return joined_totals<width>(ranks, {sum})[0];
 }
 
 } // namespace kozero

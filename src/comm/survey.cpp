@@ -133,9 +133,9 @@ Survey summarise(std::vector<RankPlace> const& places) {
   return result;
 }
 
-Survey survey(Communicator& comm) {
+Survey survey(Ranks& ranks) {
   std::vector<RankPlace> places;
-  for (std::string const& line : comm.gather(write(find_place()))) places.push_back(read(line));
+  for (std::string const& line : ranks.gather(write(find_place()))) places.push_back(read(line));
   return summarise(places);
 }
 

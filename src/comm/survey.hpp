@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/ranks.hpp"
 #include "core/processors.hpp"
 
 #include <string>
@@ -41,7 +41,7 @@ RankPlace find_place();
 Survey summarise(std::vector<RankPlace> const& places);
 
 /// Collective: the same on all ranks.
-Survey survey(Communicator& comm);
+Survey survey(Ranks& ranks);
 
 /// "4", "3 to 4"
 std::string to_text(Survey::Range range);

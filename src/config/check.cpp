@@ -24,6 +24,7 @@ public:
     batch();
     schedule();
     precision();
+    parallel();
     offload();
     return std::move(findings_);
   }
@@ -144,6 +145,15 @@ private:
       fault({"precision.loss_scale.initial"}, "{} is no power of two (other factors round the gradients); write {}",
             config_.precision.loss_scale.initial, std::ldexp(1.0, exponent - 1));
     }
+  }
+
+  void parallel() {
+    auto const refuse = [this](char const* key, std::int64_t ranks) {
+      if (!sound({key}) || ranks == 1) return;
+      fault({key}, "{} is not built yet (each rank computes whole windows with whole matrices); leave it at 1", ranks);
+    };
+    refuse("parallel.tensor", config_.parallel.tensor);
+    refuse("parallel.context", config_.parallel.context);
   }
 
   void offload() {

@@ -93,6 +93,13 @@ struct ZeroConfig {
   friend bool operator==(ZeroConfig const&, ZeroConfig const&) = default;
 };
 
+/// Ranks that hold one model together instead of one each. ProcessGrid alone reads it.
+struct ParallelConfig {
+  std::int64_t tensor = 1;  // ranks that share each matrix
+  std::int64_t context = 1; // ranks that share each window
+  friend bool operator==(ParallelConfig const&, ParallelConfig const&) = default;
+};
+
 enum class OffloadTarget { none, host };
 
 struct DelayedUpdateConfig {
@@ -143,6 +150,7 @@ struct Config {
   ScheduleConfig schedule;
   PrecisionConfig precision;
   ZeroConfig zero;
+  ParallelConfig parallel;
   OffloadConfig offload;
   ActivationsConfig activations;
   MemoryConfig memory;

@@ -78,6 +78,7 @@ std::vector<Section> sections() {
           {"schedule", "The learning rate over the updates."},
           {"precision", "The types of the computation. The optimizer's state is fp32 always."},
           {"zero", "What the data-parallel ranks share instead of each holding it whole."},
+          {"parallel", "Ranks that hold one model together; the rest of the ranks is data-parallel."},
           {"offload", "Optimizer state and work on the host (ZeRO-Offload). The other keys mean something with "
                       "`optimizer: host` alone."},
           {"activations", "What forward keeps for backward."},
@@ -145,6 +146,11 @@ std::vector<Key> keys_of(Config& c) {
 
       {"zero.stage", &c.zero.stage, Limits{.low = 0, .high = 3}, changes_numerics,
        "0: nothing is shared; 1: optimizer state; 2: and gradients; 3: and parameters"},
+
+      {"parallel.tensor", &c.parallel.tensor, size20, changes_numerics,
+       "ranks that share each matrix; above 1 is not built yet"},
+      {"parallel.context", &c.parallel.context, size20, changes_numerics,
+       "ranks that share each window; above 1 is not built yet"},
 
       {"offload.optimizer", choice(c.offload.optimizer, {"none", "host"}), anything, changes_numerics,
        "where master weights and moments live and are updated; host needs zero.stage 1, 2 or 3. Harmless without a "

@@ -15,6 +15,6 @@ void BatchLoss::add(Lane const& lane, std::int64_t first_window, Vec<float const
   for (std::int64_t i = 0; i < shape_.micro; ++i) sum_.add({0, first_window + i}, {host(static_cast<std::size_t>(i))});
 }
 
-double BatchLoss::total(Communicator& comm) const { return joined_total(comm, sum_)[0]; }
+double BatchLoss::total(Ranks& ranks) const { return joined_total(ranks, sum_)[0]; }
 
 } // namespace kozero

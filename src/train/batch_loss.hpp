@@ -1,6 +1,7 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/ranks.hpp"
 #include "core/aligned_sum.hpp"
+#include "core/lane.hpp"
 #include "core/ledger.hpp"
 #include "core/views.hpp"
 #include "data/batch_shape.hpp"
@@ -12,7 +13,7 @@ namespace kozero {
 ///
 ///     loss.begin();
 ///     for each micro-batch:  loss.add(lane, feed.first_window(m), head.losses());
-///     double const total = loss.total(comm);
+///     double const total = loss.total(ranks);
 class BatchLoss {
 public:
   BatchLoss(BatchShape const& shape, Ledger& ledger);
@@ -20,7 +21,7 @@ public:
   /// The losses [N] of a micro-batch whose first window has that number in the batch. Waits for the lane.
   void add(Lane const& lane, std::int64_t first_window, Vec<float const> losses);
   /// Of all ranks, the same on each. Collective.
-  double total(Communicator& comm) const;
+  double total(Ranks& ranks) const;
 
 private:
   BatchShape shape_;

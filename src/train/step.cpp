@@ -34,7 +34,7 @@ void run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Micro
 
 template <class T>
 std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed,
-                                     BatchLoss& loss, StepInput const& input, Communicator& comm,
+                                     BatchLoss& loss, StepInput const& input, Ranks& ranks,
                                      StopAgreed const& stop_agreed) {
   LossFactors const factors = loss_factors(input.valid, feed.rows_a_micro_batch(), input.loss_scale);
   std::int64_t const micro_batches = feed.shape().accumulate;
@@ -44,13 +44,13 @@ std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T
     run_micro_batch(lane, model, engine, feed.upload(lane, m), {m, micro_batches}, factors.of_row);
     loss.add(lane, feed.first_window(m), model.head().losses());
   }
-  return StepReport{loss.total(comm) / static_cast<double>(std::max<std::int64_t>(input.valid, 1)),
+  return StepReport{loss.total(ranks) / static_cast<double>(std::max<std::int64_t>(input.valid, 1)),
                     engine.update(lane, input.optimizer, input.lr, input.t, factors.of_gradient)};
 }
 
 template <class T>
 double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed, BatchLoss& loss,
-                      Communicator& comm) {
+                      Ranks& ranks) {
   loss.begin();
   for (std::int64_t m = 0; m < feed.shape().accumulate; ++m) {
     MicroBatch const batch = feed.upload(lane, m);
@@ -63,13 +63,13 @@ double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Batc
     }
     loss.add(lane, feed.first_window(m), model.head().losses());
   }
-  return loss.total(comm);
+  return loss.total(ranks);
 }
 
 #define KOZERO_INSTANTIATE(T)                                                                                          \
   template std::optional<StepReport> train_step(Lane const&, Model<T>&, Engine<T>&, BatchFeed&, BatchLoss&,            \
-                                                StepInput const&, Communicator&, StopAgreed const&);                   \
-  template double evaluate_batch(Lane const&, Model<T>&, Engine<T>&, BatchFeed&, BatchLoss&, Communicator&);
+                                                StepInput const&, Ranks&, StopAgreed const&);                   \
+  template double evaluate_batch(Lane const&, Model<T>&, Engine<T>&, BatchFeed&, BatchLoss&, Ranks&);
 
 KOZERO_INSTANTIATE(float)
 KOZERO_INSTANTIATE(bf16)

@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/ranks.hpp"
 #include "config/config.hpp"
 #include "data/batch_feed.hpp"
 #include "model/model.hpp"
@@ -45,12 +45,12 @@ using StopAgreed = std::function<bool()>;
 /// One batch: forward and backward of every micro-batch of `feed`, then one optimizer step. Collective.
 template <class T>
 std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed,
-                                     BatchLoss& loss, StepInput const& input, Communicator& comm,
+                                     BatchLoss& loss, StepInput const& input, Ranks& ranks,
                                      StopAgreed const& stop_agreed = {});
 
 /// Σ losses of one batch, over all ranks; no gradients. Collective.
 template <class T>
 double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, BatchFeed& feed, BatchLoss& loss,
-                      Communicator& comm);
+                      Ranks& ranks);
 
 } // namespace kozero

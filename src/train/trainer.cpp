@@ -24,22 +24,22 @@ TrainingSetup setup_of(RunInput const& input) {
 
 } // namespace
 
-Trainer::Trainer(RunInput const& input, Communicator& comm, Ledger& ledger)
-    : stop_(input.config.run.time_limit_s), input_(input), comm_(comm),
-      training_(make_training(setup_of(input), comm, ledger)), progress_(comm.rank() == 0) {}
+Trainer::Trainer(RunInput const& input, Group const& group, Ledger& ledger)
+    : stop_(input.config.run.time_limit_s), input_(input), group_(group),
+      training_(make_training(setup_of(input), group, ledger)), progress_(group.rank() == 0) {}
 
 /// State from the seed or a checkpoint, and the run's files.
 void Trainer::start() {
   if (input_.resume) {
     hash_ = training_->restore(*input_.resume);
     looked_at_ = training_->counters().updates_applied;
-    if (is_latest_checkpoint(*input_.resume, input_.folder, comm_)) saved_at_ = training_->counters().batches_seen;
+    if (is_latest_checkpoint(*input_.resume, input_.folder, group_.ranks)) saved_at_ = training_->counters().batches_seen;
     if (!input_.config.offload.delays()) drain(); // the run before may have delayed
   } else {
     training_->initialise();
   }
-  on_all_ranks(comm_, [&] {
-    if (comm_.rank() != 0) return true;
+  on_all_ranks(group_.ranks, [&] {
+    if (group_.rank() != 0) return true;
     RunFolder const folder(input_.folder.string());
     if (input_.overwrite) folder.remove_checkpoints();
     folder.write_deck(input_.resolved_deck);
@@ -82,7 +82,7 @@ StopAsked Trainer::stop_asked() const {
 
 /// One rank's signal is enough. Collective.
 std::string Trainer::stop_reason_of_ranks() const {
-  auto const signals = comm_.gather(stop_.signal());
+  auto const signals = group_.ranks.gather(stop_.signal());
   return stop_reason(*std::max_element(signals.begin(), signals.end()));
 }
 
@@ -127,7 +127,7 @@ void Trainer::look_at_skips(BatchReport const& batch) {
 }
 
 void Trainer::record(BatchReport const& batch, double seconds) {
-  if (comm_.rank() != 0) return;
+  if (group_.rank() != 0) return;
   Counters const& counters = training_->counters();
   std::int64_t const updates = input_.config.run.updates;
   double const tokens = static_cast<double>(input_.batch.global() * input_.config.model.context);
@@ -165,7 +165,7 @@ void Trainer::run_evaluation() {
   if (!loss) return;
   val_loss_ = loss;
   evaluated_at_ = counters.batches_seen;
-  if (comm_.rank() != 0) return;
+  if (group_.rank() != 0) return;
   metrics_->evaluation({counters.batches_seen, counters.updates_applied, *val_loss_});
   progress_.clear();
   log::info("update {:>6}/{}   loss {}   held-out loss {:.4f}   {} elapsed", counters.updates_applied,
@@ -181,7 +181,7 @@ void Trainer::save() {
   info.state_hash = training_->state_hash();
   info.version = version();
   info.text = input_.corpus.train.file->is_text();
-  auto const path = save_checkpoint(input_.folder, info, training_->state(), input_.config.checkpoint.keep, comm_);
+  auto const path = save_checkpoint(input_.folder, info, training_->state(), input_.config.checkpoint.keep, group_.ranks);
   saved_at_ = batches_seen;
   hash_ = info.state_hash;
   progress_.clear();
@@ -197,7 +197,7 @@ RunOutcome Trainer::finish(RunEnd end) {
   RunOutcome outcome{.end = end, .moved = moved_};
   Counters const& counters = training_->counters();
   double const seconds = seconds_since(start_);
-  if (comm_.rank() == 0) {
+  if (group_.rank() == 0) {
     metrics_->end({.updates_applied = counters.updates_applied,
                    .updates_skipped = counters.updates_skipped,
                    .batches_seen = counters.batches_seen,
@@ -215,8 +215,8 @@ RunOutcome Trainer::finish(RunEnd end) {
   return outcome;
 }
 
-RunOutcome train(RunInput const& input, Communicator& comm, Ledger& ledger) {
-  auto const trainer = on_all_ranks(comm, [&] { return std::make_unique<Trainer>(input, comm, ledger); });
+RunOutcome train(RunInput const& input, Group const& group, Ledger& ledger) {
+  auto const trainer = on_all_ranks(group.ranks, [&] { return std::make_unique<Trainer>(input, group, ledger); });
   return trainer->run();
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/group.hpp"
 #include "config/config.hpp"
 #include "core/ledger.hpp"
 #include "io/corpus.hpp"
@@ -39,11 +39,11 @@ struct RunOutcome {
 /// Trains, evaluates, logs and saves until the run's last update, a signal or its time limit. What a batch does is
 /// Training's; when something is due is decided here.
 ///
-///     Trainer trainer(input, comm, ledger);            // memory; may fail on one rank alone
+///     Trainer trainer(input, group, ledger);            // memory; may fail on one rank alone
 ///     RunOutcome const outcome = trainer.run();        // collective
 class Trainer {
 public:
-  Trainer(RunInput const& input, Communicator& comm, Ledger& ledger);
+  Trainer(RunInput const& input, Group const& group, Ledger& ledger);
   RunOutcome run();
 
 private:
@@ -63,7 +63,7 @@ private:
 
   StopRequest stop_; // first: signals and the time limit count from the start
   RunInput input_;
-  Communicator& comm_;
+  Group group_;
   std::unique_ptr<Training> training_;
   std::optional<MetricsFile> metrics_; // rank 0's
   MostMoved moved_;
@@ -79,6 +79,6 @@ private:
 };
 
 /// Builds a trainer on all ranks and runs it. Collective.
-RunOutcome train(RunInput const& input, Communicator& comm, Ledger& ledger);
+RunOutcome train(RunInput const& input, Group const& group, Ledger& ledger);
 
 } // namespace kozero

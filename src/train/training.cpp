@@ -13,11 +13,11 @@
 namespace kozero {
 
 template <class T>
-TrainingOf<T>::TrainingOf(TrainingSetup const& setup, Communicator& comm, Ledger& ledger)
-    : setup_(setup), comm_(comm), plan_(sharding_of(setup.config), comm.rank(), comm.size()),
+TrainingOf<T>::TrainingOf(TrainingSetup const& setup, Group const& group, Ledger& ledger)
+    : setup_(setup), group_(group), plan_(sharding_of(setup.config), group.rank(), group.size()),
       model_(setup.config.model, setup.batch.micro, setup.config.activations.recompute, Purpose::train, ledger),
-      engine_(plan_, model_.layout(), model_.uses(), comm, ledger),
-      feed_(setup.tokens, setup.batch, setup.config.model.context, setup.config.model.vocabulary, comm.rank(), ledger),
+      engine_(plan_, model_.layout(), model_.uses(), group, ledger),
+      feed_(setup.tokens, setup.batch, setup.config.model.context, setup.config.model.vocabulary, group.rank(), ledger),
       batch_loss_(setup.batch, ledger) {
   if (setup.config.precision.compute == ComputeType::fp16) loss_scale_.emplace(setup.config.precision.loss_scale);
 }
@@ -29,8 +29,8 @@ void TrainingOf<T>::initialise() {
 
 template <class T>
 std::string TrainingOf<T>::restore(std::filesystem::path const& checkpoint) {
-  CheckpointInfo const info = on_all_ranks(comm_, [&] {
-    CheckpointReader const reader(checkpoint, {comm_.rank(), comm_.size()});
+  CheckpointInfo const info = on_all_ranks(group_.ranks, [&] {
+    CheckpointReader const reader(checkpoint, {group_.rank(), group_.size()});
     if (auto const scale = reader.info().pending_gradient_scale) {
       std::int64_t const t = reader.info().counters.updates_applied + 1;
       engine_.expect_pending({AdamWScalars(setup_.config.optimizer, rate_of(t), t, *scale), *scale});
@@ -77,7 +77,7 @@ std::optional<double> TrainingOf<T>::loss_scale() const {
 template <class T>
 bool TrainingOf<T>::stop_agreed(StopAsked const& asked, std::int64_t& valid) const {
   std::array<std::int64_t, 2> sums = {valid, asked && asked() ? 1 : 0};
-  comm_.sum(std::span<std::int64_t>(sums));
+  group_.ranks.sum(std::span<std::int64_t>(sums));
   valid = sums[0];
   return sums[1] > 0;
 }
@@ -93,7 +93,7 @@ std::optional<BatchReport> TrainingOf<T>::step(StopAsked const& asked) {
     std::int64_t none = 0;
     return stop_agreed(asked, none);
   };
-  auto const step = train_step(lane_, model_, engine_, feed_, batch_loss_, input, comm_, between);
+  auto const step = train_step(lane_, model_, engine_, feed_, batch_loss_, input, group_.ranks, between);
   if (!step) return std::nullopt;
   return account_for(*step, input);
 }
@@ -128,7 +128,7 @@ std::optional<double> TrainingOf<T>::evaluate(StopAsked const& asked) {
     std::int64_t targets = feed_.load_evaluation(b);
     if (stop_agreed(asked, targets)) return std::nullopt;
     valid += targets;
-    loss += evaluate_batch(lane_, model_, engine_, feed_, batch_loss_, comm_);
+    loss += evaluate_batch(lane_, model_, engine_, feed_, batch_loss_, group_.ranks);
   }
   return loss / static_cast<double>(std::max<std::int64_t>(valid, 1));
 }
@@ -136,15 +136,15 @@ std::optional<double> TrainingOf<T>::evaluate(StopAsked const& asked) {
 template <class T>
 double TrainingOf<T>::loss_of(std::int64_t batch) {
   std::int64_t valid = feed_.load_training(batch);
-  comm_.sum(std::span(&valid, 1));
-  return evaluate_batch(lane_, model_, engine_, feed_, batch_loss_, comm_) /
+  group_.ranks.sum(std::span(&valid, 1));
+  return evaluate_batch(lane_, model_, engine_, feed_, batch_loss_, group_.ranks) /
          static_cast<double>(std::max<std::int64_t>(valid, 1));
 }
 
 template <class T>
 CheckpointInfo TrainingOf<T>::checkpoint_info() const {
   CheckpointInfo info{.counters = counters_,
-                      .ranks = comm_.size(),
+                      .ranks = group_.size(),
                       .global_batch = setup_.batch.global(),
                       .loss_scale = loss_scale_ ? std::optional(loss_scale_->state()) : std::nullopt};
   if (auto const& pending = engine_.pending()) info.pending_gradient_scale = pending->gradient_scale;
@@ -168,9 +168,9 @@ template class TrainingOf<float>;
 template class TrainingOf<bf16>;
 template class TrainingOf<fp16>;
 
-std::unique_ptr<Training> make_training(TrainingSetup const& setup, Communicator& comm, Ledger& ledger) {
+std::unique_ptr<Training> make_training(TrainingSetup const& setup, Group const& group, Ledger& ledger) {
   return with_compute_type(setup.config.precision.compute, [&]<class T>(T) -> std::unique_ptr<Training> {
-    return std::make_unique<TrainingOf<T>>(setup, comm, ledger);
+    return std::make_unique<TrainingOf<T>>(setup, group, ledger);
   });
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/group.hpp"
 #include "config/config.hpp"
 #include "core/ledger.hpp"
 #include "data/token_source.hpp"
@@ -47,7 +47,7 @@ using StopAsked = std::function<bool()>;
 /// The one assembly of a training: lane, model, engine, tokens, loss scale and counters. Whoever trains, plans or
 /// verifies uses it, and adds policy: when to save, log, evaluate and stop.
 ///
-///     auto const training = make_training(setup, comm, ledger);   // takes memory; may fail on one rank alone
+///     auto const training = make_training(setup, group, ledger);   // takes memory; may fail on one rank alone
 ///     training->initialise();                                     // or restore(checkpoint)
 ///     while (!training->done()) training->step();
 ///     training->drain();
@@ -96,6 +96,6 @@ public:
 };
 
 /// In the deck's compute type. Not collective; LimitError where memory is too small. What it is given must outlive it.
-std::unique_ptr<Training> make_training(TrainingSetup const& setup, Communicator& comm, Ledger& ledger);
+std::unique_ptr<Training> make_training(TrainingSetup const& setup, Group const& group, Ledger& ledger);
 
 } // namespace kozero

@@ -9,7 +9,7 @@ namespace kozero {
 template <class T>
 class TrainingOf final : public Training {
 public:
-  TrainingOf(TrainingSetup const& setup, Communicator& comm, Ledger& ledger);
+  TrainingOf(TrainingSetup const& setup, Group const& group, Ledger& ledger);
 
   void initialise() override;
   std::string restore(std::filesystem::path const& checkpoint) override;
@@ -23,7 +23,7 @@ public:
   std::vector<StateEntry> state() const override;
   std::string state_hash() const override { return engine_.state_hash(lane_); }
   CheckpointInfo checkpoint_info() const override;
-  MovedSoFar moved() const override { return {comm_.traffic(), engine_.link()}; }
+  MovedSoFar moved() const override { return {group_.ranks.traffic(), engine_.link()}; }
   UpdateTraffic planned_traffic() const override;
 
   /// The number, from 1, of the update that the next batch's gradient is for. A pending update comes before it.
@@ -44,7 +44,7 @@ private:
   BatchReport account_for(StepReport const& step, StepInput const& input);
 
   TrainingSetup setup_;
-  Communicator& comm_;
+  Group group_;
   LazyLane lane_{default_lane};
   Plan plan_;
   Model<T> model_;

@@ -21,18 +21,18 @@ TrainingSetup setup_of(Config const& config, SelftestInput const& input) {
 }
 
 /// The training, or nothing on all ranks where the memory of one is too small; then `no_room` says of which and why.
-std::unique_ptr<Training> make(Config const& config, SelftestInput const& input, Communicator& comm, Ledger& ledger,
+std::unique_ptr<Training> make(Config const& config, SelftestInput const& input, Group const& group, Ledger& ledger,
                                std::string& no_room) {
   std::string mine;
-  auto training = on_all_ranks(comm, [&]() -> std::unique_ptr<Training> {
+  auto training = on_all_ranks(group.ranks, [&]() -> std::unique_ptr<Training> {
     try {
-      return make_training(setup_of(config, input), comm, ledger);
+      return make_training(setup_of(config, input), group, ledger);
     } catch (LimitError const& error) {
       mine = error.what();
       return nullptr;
     }
   });
-  auto const all = comm.gather(mine);
+  auto const all = group.ranks.gather(mine);
   auto const first = std::ranges::find_if(all, [](auto const& text) { return !text.empty(); });
   if (first == all.end()) return training;
   no_room = first->substr(0, first->find(';')); // without the advice
@@ -53,10 +53,10 @@ SelftestResult run(Training& training, std::int64_t batches) {
   return result;
 }
 
-SelftestOutcome run_case(Config const& config, SelftestInput const& input, Communicator& comm, Ledger& ledger) {
+SelftestOutcome run_case(Config const& config, SelftestInput const& input, Group const& group, Ledger& ledger) {
   std::string no_room;
   try {
-    auto const training = make(config, input, comm, ledger, no_room);
+    auto const training = make(config, input, group, ledger, no_room);
     if (!training) return {.kind = SelftestOutcome::Kind::does_not_fit, .message = no_room};
     return {.result = run(*training, input.updates)};
   } catch (SharedError const& error) { // all ranks are here, and the next case can begin
@@ -65,23 +65,23 @@ SelftestOutcome run_case(Config const& config, SelftestInput const& input, Commu
 }
 
 std::vector<SelftestOutcome> run_cases(std::vector<SelftestCase> const& cases, SelftestInput const& input,
-                                       Communicator& comm, Ledger& ledger) {
-  Progress progress(comm.rank() == 0);
+                                       Group const& group, Ledger& ledger) {
+  Progress progress(group.rank() == 0);
   std::vector<SelftestOutcome> outcomes;
   for (auto const& next : cases) {
     auto const& [stage, offload, delayed, recompute] = next.columns;
     progress.show(fmt::format("combination {} of {}: stage {}, offload {}, delayed {}, recompute {}",
                               outcomes.size() + 1, cases.size(), stage, offload, delayed, recompute));
-    outcomes.push_back(run_case(next.config, input, comm, ledger));
+    outcomes.push_back(run_case(next.config, input, group, ledger));
   }
   return outcomes;
 }
 
 } // namespace
 
-SelftestReport selftest(SelftestInput const& input, Communicator& comm, Ledger& ledger) {
+SelftestReport selftest(SelftestInput const& input, Group const& group, Ledger& ledger) {
   auto const cases = selftest_cases(input.config, input.batch.accumulate, input.updates);
-  auto const outcomes = run_cases(cases, input, comm, ledger);
+  auto const outcomes = run_cases(cases, input, group, ledger);
   auto const findings = compare_selftest(cases, outcomes);
   SelftestVerdict const verdict = judge_selftest(findings);
   return {verdict.passed, selftest_table(cases, outcomes, findings) + verdict.text + '\n'};

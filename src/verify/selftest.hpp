@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/group.hpp"
 #include "config/config.hpp"
 #include "core/ledger.hpp"
 #include "data/batch_shape.hpp"
@@ -25,6 +25,6 @@ struct SelftestReport {
 /// memory that the ledger has left, and says which are equal and which should be but are not. Nothing is written.
 /// A combination that the ledger's limits forbid, on any rank, is left out and told. Collective; every rank gets the
 /// report.
-SelftestReport selftest(SelftestInput const& input, Communicator& comm, Ledger& ledger);
+SelftestReport selftest(SelftestInput const& input, Group const& group, Ledger& ledger);
 
 } // namespace kozero

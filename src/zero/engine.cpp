@@ -23,12 +23,12 @@ OptimizerState::MasterOf master_in(ParamStore<T>& params) {
 } // namespace
 
 template <class T>
-Engine<T>::Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> uses, Communicator& comm, Ledger& ledger)
-    : plan_(plan), layout_(std::move(layout)), uses_(std::move(uses)), comm_(comm),
-      params_(make_param_store<T>(plan_, layout_, uses_, comm, ledger)),
-      grads_(make_grad_store(plan_, dtype_of<T>, layout_, uses_, comm, ledger, link_)),
+Engine<T>::Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> uses, Group const& group, Ledger& ledger)
+    : plan_(plan), layout_(std::move(layout)), uses_(std::move(uses)), group_(group),
+      params_(make_param_store<T>(plan_, layout_, uses_, group.collectives, ledger)),
+      grads_(make_grad_store(plan_, dtype_of<T>, layout_, uses_, group.collectives, ledger, link_)),
       optimizer_(plan_, layout_, master_in(*params_), ledger), host_update_(plan_, optimizer_, ledger, link_),
-      hash_(plan_, layout_, optimizer_, comm, ledger) {}
+      hash_(plan_, layout_, optimizer_, group.ranks, ledger) {}
 
 template <class T>
 void Engine<T>::initialise(Lane const& lane, std::int64_t seed) {
@@ -113,7 +113,7 @@ double Engine<T>::gradient_norm(Lane const& lane) const {
     });
   }
   std::vector<double> squares;
-  for (auto const& columns : joined_totals(comm_, sums)) squares.push_back(sum_of_columns(columns));
+  for (auto const& columns : joined_totals(group_.ranks, sums)) squares.push_back(sum_of_columns(columns));
   return std::sqrt(neighbour_sum(squares));
 }
 
@@ -135,7 +135,7 @@ std::string Engine<T>::first_bad_tensor(Lane const& lane) const {
     });
     if (found < wanted.size()) first = starts[piece.block] + wanted.begin + found;
   }
-  auto const all = comm_.gather(first);
+  auto const all = group_.ranks.gather(first);
   first = *std::min_element(all.begin(), all.end());
   KOZERO_ASSERT(first != none); // squares of finite fp32 do not overflow in double
   for (std::size_t b = 0; b < layout_.size(); ++b) {

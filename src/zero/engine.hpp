@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/group.hpp"
 #include "config/config.hpp"
 #include "layout/block_layout.hpp"
 #include "layout/unit_schedule.hpp"
@@ -48,7 +48,7 @@ struct PendingUpdate {
 template <class T>
 class Engine {
 public:
-  Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> uses, Communicator& comm, Ledger& ledger);
+  Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> uses, Group const& group, Ledger& ledger);
   Engine(Engine const&) = delete; // members refer to each other
   Engine& operator=(Engine const&) = delete;
 
@@ -106,7 +106,7 @@ private:
   Plan plan_;
   ModelLayout layout_;
   std::vector<UnitUses> uses_;
-  Communicator& comm_;
+  Group group_;
   LinkTraffic link_;
   std::unique_ptr<ParamStore<T>> params_;
   std::unique_ptr<GradStore> grads_;

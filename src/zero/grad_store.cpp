@@ -22,9 +22,9 @@ Span span_of(G* data, Partition const& partition) {
 template <class G>
 class FullGrads final : public GradStore {
 public:
-  FullGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm,
+  FullGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Collectives& collectives,
             Ledger& ledger, LinkTraffic& link)
-      : plan_(plan), comm_(comm), pieces_(plan.pieces(layout)),
+      : plan_(plan), collectives_(collectives), pieces_(plan.pieces(layout)),
         shards_(plan, pieces_, GradShards<G>::Deliveries::once, ledger, link) {
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
@@ -66,8 +66,8 @@ public:
     if (!place_.last()) return;
     Span const whole = span_of(block, partition);
     Pending pending = plan_.optimizer() == Plan::Keep::whole
-                          ? comm_.all_reduce(lane, whole, partition, Traffic::gradients)
-                          : comm_.reduce_scatter(lane, whole, partition, Traffic::gradients);
+                          ? collectives_.all_reduce(lane, whole, partition, Traffic::gradients)
+                          : collectives_.reduce_scatter(lane, whole, partition, Traffic::gradients);
     pending.wait(lane);
     shards_.deliver(lane, number, block, true);
   }
@@ -88,7 +88,7 @@ private:
   G* in_block(Piece const& piece) const { return blocks_[piece.block].data() + piece.interval.begin; }
 
   Plan plan_;
-  Communicator& comm_;
+  Collectives& collectives_;
   std::vector<Piece> pieces_;
   GradShards<G> shards_;
   MicroBatchPlace place_;
@@ -102,9 +102,9 @@ private:
 template <class G>
 class ShardedGrads final : public GradStore {
 public:
-  ShardedGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm,
+  ShardedGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Collectives& collectives,
                Ledger& ledger, LinkTraffic& link)
-      : comm_(comm), shards_(plan, plan.pieces(layout), GradShards<G>::Deliveries::each_micro_batch, ledger, link),
+      : collectives_(collectives), shards_(plan, plan.pieces(layout), GradShards<G>::Deliveries::each_micro_batch, ledger, link),
         slots_(plan, layout, uses, ledger) {
     std::int64_t largest = 0;
     for (auto const& block : layout) {
@@ -126,7 +126,7 @@ public:
   void reduce(Lane const& lane, int number) override {
     Partition const& partition = partitions_[number];
     G* const wire = to_wire(lane, number);
-    comm_.reduce_scatter(lane, span_of(wire, partition), partition, Traffic::gradients).wait(lane);
+    collectives_.reduce_scatter(lane, span_of(wire, partition), partition, Traffic::gradients).wait(lane);
     shards_.deliver(lane, number, wire, place_.first());
     slots_.end(number);
   }
@@ -150,7 +150,7 @@ private:
     }
   }
 
-  Communicator& comm_;
+  Collectives& collectives_;
   GradShards<G> shards_;
   GradSlots slots_;
   MicroBatchPlace place_;
@@ -161,13 +161,13 @@ private:
 } // namespace
 
 std::unique_ptr<GradStore> make_grad_store(Plan const& plan, DType compute, ModelLayout const& layout,
-                                           std::vector<UnitUses> const& uses, Communicator& comm, Ledger& ledger,
+                                           std::vector<UnitUses> const& uses, Collectives& collectives, Ledger& ledger,
                                            LinkTraffic& link) {
   auto const make = [&]<class G>(G) -> std::unique_ptr<GradStore> {
     if (plan.gradients() == Plan::Keep::whole) {
-      return std::make_unique<FullGrads<G>>(plan, layout, uses, comm, ledger, link);
+      return std::make_unique<FullGrads<G>>(plan, layout, uses, collectives, ledger, link);
     }
-    return std::make_unique<ShardedGrads<G>>(plan, layout, uses, comm, ledger, link);
+    return std::make_unique<ShardedGrads<G>>(plan, layout, uses, collectives, ledger, link);
   };
   return with_float_type(plan.gradients_as_computed() ? compute : DType::f32, make);
 }

@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/collectives.hpp"
 #include "core/views.hpp"
 #include "layout/block_layout.hpp"
 #include "layout/unit_schedule.hpp"
@@ -44,7 +44,7 @@ public:
 
 /// `compute` is the type that gradients have where the plan keeps them as computed.
 std::unique_ptr<GradStore> make_grad_store(Plan const& plan, DType compute, ModelLayout const& layout,
-                                           std::vector<UnitUses> const& uses, Communicator& comm, Ledger& ledger,
+                                           std::vector<UnitUses> const& uses, Collectives& collectives, Ledger& ledger,
                                            LinkTraffic& link);
 
 } // namespace kozero

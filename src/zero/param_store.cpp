@@ -14,8 +14,8 @@ Span span_of(DeviceBuffer<T> const& buffer, Partition const& partition) {
 template <class T>
 class ResidentParams final : public ParamStore<T> {
 public:
-  ResidentParams(Plan const& plan, ModelLayout const& layout, Communicator& comm, Ledger& ledger)
-      : plan_(plan), comm_(comm) {
+  ResidentParams(Plan const& plan, ModelLayout const& layout, Collectives& collectives, Ledger& ledger)
+      : plan_(plan), collectives_(collectives) {
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
       blocks_.emplace_back(ledger, Category::parameters, block.name(), partitions_.back().capacity(),
@@ -35,14 +35,14 @@ public:
     std::vector<Pending> pending;
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
       pending.push_back(
-          comm_.all_gather(lane, span_of(blocks_[b], partitions_[b]), partitions_[b], Traffic::parameters));
+          collectives_.all_gather(lane, span_of(blocks_[b], partitions_[b]), partitions_[b], Traffic::parameters));
     }
     for (auto& gather : pending) gather.wait(lane);
   }
 
 private:
   Plan plan_;
-  Communicator& comm_;
+  Collectives& collectives_;
   std::vector<Partition> partitions_;
   std::vector<DeviceBuffer<T>> blocks_;
 };
@@ -55,9 +55,9 @@ private:
 template <class T>
 class GatheredParams final : public ParamStore<T> {
 public:
-  GatheredParams(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm,
+  GatheredParams(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Collectives& collectives,
                  Ledger& ledger)
-      : plan_(plan), uses_(uses), comm_(comm) {
+      : plan_(plan), uses_(uses), collectives_(collectives) {
     std::vector<bool> const shared = shared_blocks(uses);
     slot_of_block_.resize(layout.size());
     std::vector<std::int64_t> slot_capacity(2, 0);
@@ -130,12 +130,12 @@ private:
     Interval const own = partition.shard(plan_.rank());
     Kokkos::deep_copy(lane.exec(), make_vec(slot.memory.data() + own.begin, own.size()),
                       make_vec<T const>(shards_[block].data(), own.size()));
-    slot.pending = comm_.all_gather(lane, span_of(slot.memory, partition), partition, Traffic::parameters);
+    slot.pending = collectives_.all_gather(lane, span_of(slot.memory, partition), partition, Traffic::parameters);
   }
 
   Plan plan_;
   std::vector<UnitUses> uses_;
-  Communicator& comm_;
+  Collectives& collectives_;
   std::vector<Partition> partitions_;
   std::vector<DeviceBuffer<T>> shards_;
   std::vector<int> slot_of_block_;
@@ -148,18 +148,18 @@ private:
 
 template <class T>
 std::unique_ptr<ParamStore<T>> make_param_store(Plan const& plan, ModelLayout const& layout,
-                                                std::vector<UnitUses> const& uses, Communicator& comm, Ledger& ledger) {
+                                                std::vector<UnitUses> const& uses, Collectives& collectives, Ledger& ledger) {
   if (plan.parameters() == Plan::Keep::whole) {
-    return std::make_unique<ResidentParams<T>>(plan, layout, comm, ledger);
+    return std::make_unique<ResidentParams<T>>(plan, layout, collectives, ledger);
   }
-  return std::make_unique<GatheredParams<T>>(plan, layout, uses, comm, ledger);
+  return std::make_unique<GatheredParams<T>>(plan, layout, uses, collectives, ledger);
 }
 
 template std::unique_ptr<ParamStore<float>> make_param_store(Plan const&, ModelLayout const&,
-                                                             std::vector<UnitUses> const&, Communicator&, Ledger&);
+                                                             std::vector<UnitUses> const&, Collectives&, Ledger&);
 template std::unique_ptr<ParamStore<bf16>> make_param_store(Plan const&, ModelLayout const&,
-                                                            std::vector<UnitUses> const&, Communicator&, Ledger&);
+                                                            std::vector<UnitUses> const&, Collectives&, Ledger&);
 template std::unique_ptr<ParamStore<fp16>> make_param_store(Plan const&, ModelLayout const&,
-                                                            std::vector<UnitUses> const&, Communicator&, Ledger&);
+                                                            std::vector<UnitUses> const&, Collectives&, Ledger&);
 
 } // namespace kozero

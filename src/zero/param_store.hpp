@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/collectives.hpp"
 #include "core/views.hpp"
 #include "layout/block_layout.hpp"
 #include "layout/unit_schedule.hpp"
@@ -37,6 +37,6 @@ public:
 /// unit at a time into a ring of two slots: as the plan says.
 template <class T>
 std::unique_ptr<ParamStore<T>> make_param_store(Plan const& plan, ModelLayout const& layout,
-                                                std::vector<UnitUses> const& uses, Communicator& comm, Ledger& ledger);
+                                                std::vector<UnitUses> const& uses, Collectives& collectives, Ledger& ledger);
 
 } // namespace kozero

@@ -50,9 +50,9 @@ struct StateHash::Runs {
   }
 };
 
-StateHash::StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState const& state, Communicator& comm,
+StateHash::StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState const& state, Ranks& ranks,
                      Ledger& ledger, DeviceMemory device)
-    : layout_(layout), state_(state), comm_(comm), owners_(plan.optimizer() == Plan::Keep::shard ? plan.ranks() : 1),
+    : layout_(layout), state_(state), ranks_(ranks), owners_(plan.optimizer() == Plan::Keep::shard ? plan.ranks() : 1),
       self_(owners_ > 1 ? plan.rank() : 0), device_(device) {
   auto const memory = [&](std::int64_t chunks) {
     return HostBuffer<float>(ledger, Category::staging, "state hash", chunks * chunk_elements,
@@ -74,7 +74,7 @@ std::string StateHash::hex(Lane const& lane) const {
     Chunks const chunks = chunks_of(layout_[b], partition);
     exchange_edges(lane, block, partition, chunks);
     std::string const own = own_digests(lane, block, partition.shard(self_), chunks);
-    auto const digests = owners_ > 1 ? comm_.gather(own) : std::vector{own};
+    auto const digests = owners_ > 1 ? ranks_.gather(own) : std::vector{own};
     std::vector<std::size_t> next(digests.size());
     for (Chunk const& chunk : chunks) { // each owner has made its digests in this order
       hash.update(digests[chunk.owner].data() + next[chunk.owner], sizeof(Digest));
@@ -124,7 +124,7 @@ void StateHash::exchange_edges(Lane const& lane, int block, Partition const& par
       sends.push_back({chunk.owner, std::as_bytes(run(place, part.size()))});
     }
   }
-  comm_.exchange(sends, receives);
+  ranks_.exchange(sends, receives);
 }
 
 /// The digests of the chunks that this rank owns, one after another, made by the host's threads.
@@ -173,7 +173,7 @@ StateHash::Runs StateHash::runs_of(Lane const& lane, int block, Interval own, Ch
 }
 
 void StateHash::require_equal_copies(std::string const& hash) const {
-  auto const hashes = comm_.gather(hash);
+  auto const hashes = ranks_.gather(hash);
   if (std::ranges::adjacent_find(hashes, std::not_equal_to<>()) == hashes.end()) return;
   throw SharedError("the ranks' copies of the model differ (memory or the network has changed bits, or kozero is "
                     "at fault); resume from the last checkpoint");

@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/ranks.hpp"
 #include "zero/optimizer_state.hpp"
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace kozero {
 /// to shard and place the state. Each rank hashes the chunks that begin in its shards; of those that end in the shards
 /// of others it gets the rest from them, and nothing else moves but digests.
 ///
-///     StateHash const hash(plan, layout, state, comm, ledger);   // refers to all of these
+///     StateHash const hash(plan, layout, state, ranks, ledger);   // refers to all of these
 ///     hash.hex(lane);
 class StateHash {
 public:
@@ -21,7 +21,7 @@ public:
   /// How the host gets at Space::device: by its address, or through memory for a few chunks at a time.
   enum class DeviceMemory { reached, staged };
 
-  StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState const& state, Communicator& comm,
+  StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState const& state, Ranks& ranks,
             Ledger& ledger, DeviceMemory device = host_reaches_device ? DeviceMemory::reached : DeviceMemory::staged);
 
   /// 32 hexadecimal digits, on every rank. Collective. SharedError where ranks hold copies and these differ.
@@ -39,7 +39,7 @@ private:
 
   ModelLayout const& layout_;
   OptimizerState const& state_;
-  Communicator& comm_;
+  Ranks& ranks_;
   int owners_; // ranks that the state is cut over: 1 where each holds all of it
   int self_;   // among them
   DeviceMemory device_;

@@ -1,7 +1,6 @@
-#include "comm/mpi_comm.hpp"
+#include "comm/mpi_collectives.hpp"
 #include "comm/rank_values.hpp"
-#include "comm/self_comm.hpp"
-#include "comm/world.hpp"
+#include "support/world.hpp"
 
 #include <functional>
 
@@ -14,28 +13,28 @@ constexpr std::int64_t ample_staging_bytes = std::int64_t{1} << 20;
 
 // So little staging memory that arrays of some hundred elements need many rounds.
 std::int64_t scarce_staging_bytes() {
-  Ledger ledger;
-  return std::int64_t{4} * 8 * MpiComm(ledger, {ample_staging_bytes}).size() * 11;
+  return std::int64_t{4} * 8 * make_world_ranks()->size() * 11;
 }
 
 // Runs a test on every kind of communicator that there is for this number of ranks.
-void on_each_communicator(std::function<void(Communicator&)> const& body) {
-  using Device = MpiCommOptions::DeviceMemory;
+void on_each_group(std::function<void(Group const&)> const& body) {
+  using Device = MpiOptions::DeviceMemory;
   std::int64_t const scarce = scarce_staging_bytes();
-  for (MpiCommOptions const& options :
-       {MpiCommOptions{ample_staging_bytes, Device::reached}, MpiCommOptions{scarce, Device::reached},
-        MpiCommOptions{scarce, Device::staged}, MpiCommOptions{ample_staging_bytes, Device::staged}}) {
+  for (MpiOptions const& options :
+       {MpiOptions{ample_staging_bytes, Device::reached}, MpiOptions{scarce, Device::reached},
+        MpiOptions{scarce, Device::staged}, MpiOptions{ample_staging_bytes, Device::staged}}) {
     INFO("staging " << options.staging_bytes << " bytes, device memory "
                     << (options.device == Device::staged ? "staged" : "reached"));
     Ledger ledger;
-    MpiComm comm(ledger, options);
-    body(comm);
+    MpiRanks ranks;
+    MpiCollectives collectives(ranks, ledger, options);
+    body({ranks, collectives});
     // However large the arrays were.
     CHECK(ledger.peak_bytes(Space::pinned) <= options.staging_bytes);
-    if (comm.size() == 1 && options.staging_bytes == scarce) {
+    if (ranks.size() == 1 && options.staging_bytes == scarce) {
       INFO("self");
-      SelfComm self;
-      body(self);
+      Alone alone;
+      body(alone);
     }
   }
 }
@@ -44,22 +43,22 @@ std::vector<std::int64_t> sizes_for(int ranks) {
   return {0, 1, 7, 8, 9, ranks - 1, ranks, 8 * ranks, 8 * ranks + 1, 177, 1003};
 }
 
-std::int64_t sum_over(Communicator& comm, std::int64_t value) {
-  comm.sum(std::span(&value, 1));
+std::int64_t sum_over(Ranks& ranks, std::int64_t value) {
+  ranks.sum(std::span(&value, 1));
   return value;
 }
 
 } // namespace
 
 TEMPLATE_TEST_CASE("all_gather brings every shard to every rank", "", float, bf16, fp16, double, std::int64_t) {
-  on_each_communicator([](Communicator& comm) {
+  on_each_group([](Group const& group) {
     Lane const lane;
-    for (std::int64_t const size : sizes_for(comm.size())) {
+    for (std::int64_t const size : sizes_for(group.size())) {
       INFO("size " << size);
-      Partition const partition(size, comm.size());
+      Partition const partition(size, group.size());
       GuardedArray<TestType> array(size);
-      fill_shard(array, 1, partition.shard(comm.rank()));
-      comm.all_gather(lane, array.span(), partition, Traffic::parameters).wait(lane);
+      fill_shard(array, 1, partition.shard(group.rank()));
+      group.collectives.all_gather(lane, array.span(), partition, Traffic::parameters).wait(lane);
       require_gathered(array, 1);
     }
   });
@@ -67,46 +66,46 @@ TEMPLATE_TEST_CASE("all_gather brings every shard to every rank", "", float, bf1
 
 TEMPLATE_TEST_CASE("reduce_scatter leaves the tree's sum in the own shard", "", float, bf16, fp16, double,
                    std::int64_t) {
-  on_each_communicator([](Communicator& comm) {
+  on_each_group([](Group const& group) {
     Lane const lane;
-    for (std::int64_t const size : sizes_for(comm.size())) {
+    for (std::int64_t const size : sizes_for(group.size())) {
       INFO("size " << size);
-      Partition const partition(size, comm.size());
+      Partition const partition(size, group.size());
       GuardedArray<TestType> array(size);
-      fill_addends(array, 2, comm.rank());
-      comm.reduce_scatter(lane, array.span(), partition, Traffic::gradients).wait(lane);
-      require_summed(array, 2, comm.size(), partition.shard(comm.rank()));
+      fill_addends(array, 2, group.rank());
+      group.collectives.reduce_scatter(lane, array.span(), partition, Traffic::gradients).wait(lane);
+      require_summed(array, 2, group.size(), partition.shard(group.rank()));
     }
   });
 }
 
 TEMPLATE_TEST_CASE("all_reduce gives every rank the bits of reduce_scatter", "", float, bf16, fp16, double,
                    std::int64_t) {
-  on_each_communicator([](Communicator& comm) {
+  on_each_group([](Group const& group) {
     Lane const lane;
-    for (std::int64_t const size : sizes_for(comm.size())) {
+    for (std::int64_t const size : sizes_for(group.size())) {
       INFO("size " << size);
-      Partition const partition(size, comm.size());
+      Partition const partition(size, group.size());
       GuardedArray<TestType> array(size);
-      fill_addends(array, 3, comm.rank());
-      comm.all_reduce(lane, array.span(), partition, Traffic::gradients).wait(lane);
-      require_summed(array, 3, comm.size(), {0, size});
+      fill_addends(array, 3, group.rank());
+      group.collectives.all_reduce(lane, array.span(), partition, Traffic::gradients).wait(lane);
+      require_summed(array, 3, group.size(), {0, size});
     }
   });
 }
 
 TEST_CASE("host and pinned memory, and arrays with room for padding") {
-  on_each_communicator([](Communicator& comm) {
+  on_each_group([](Group const& group) {
     Lane const lane;
-    Partition const partition(177, comm.size());
+    Partition const partition(177, group.size());
     for (Space const space : {Space::host, Space::pinned}) {
       GuardedArray<float> array(partition.capacity());
-      fill_addends(array, 4, comm.rank());
-      comm.all_reduce(lane, array.span(space), partition, Traffic::gradients).wait(lane);
-      require_summed(array, 4, comm.size(), {0, partition.size()});
+      fill_addends(array, 4, group.rank());
+      group.collectives.all_reduce(lane, array.span(space), partition, Traffic::gradients).wait(lane);
+      require_summed(array, 4, group.size(), {0, partition.size()});
       std::int64_t touched = 0;
       for (std::int64_t i = partition.size(); i < partition.capacity(); ++i) {
-        touched += !same_bits(array[i], addend<float>(4, comm.rank(), i));
+        touched += !same_bits(array[i], addend<float>(4, group.rank(), i));
       }
       REQUIRE(touched == 0);
     }
@@ -115,30 +114,32 @@ TEST_CASE("host and pinned memory, and arrays with room for padding") {
 
 TEST_CASE("an array larger than the default staging memory is summed in rounds") {
   Ledger ledger;
-  MpiComm comm(ledger);
+  MpiRanks ranks;
+  MpiCollectives collectives(ranks, ledger);
+  Group const group{ranks, collectives};
   Lane const lane;
-  std::int64_t const size = MpiCommOptions().staging_bytes / 4 + 1'000'003;
-  Partition const partition(size, comm.size());
-  std::vector<float> array(static_cast<std::size_t>(size), static_cast<float>(comm.rank() + 1));
+  std::int64_t const size = MpiOptions().staging_bytes / 4 + 1'000'003;
+  Partition const partition(size, group.size());
+  std::vector<float> array(static_cast<std::size_t>(size), static_cast<float>(group.rank() + 1));
   array.back() = 0.5f;
-  comm.all_reduce(lane, {array.data(), size, DType::f32, Space::device}, partition, Traffic::gradients).wait(lane);
-  auto const n = static_cast<float>(comm.size());
+  group.collectives.all_reduce(lane, {array.data(), size, DType::f32, Space::device}, partition, Traffic::gradients).wait(lane);
+  auto const n = static_cast<float>(group.size());
   std::int64_t wrong = 0;
   for (std::size_t i = 0; i + 1 < array.size(); ++i) wrong += array[i] != n * (n + 1) / 2;
   CHECK(wrong == 0);
   CHECK(array.back() == n / 2);
-  CHECK(ledger.peak_bytes(Space::pinned) <= MpiCommOptions().staging_bytes);
+  CHECK(ledger.peak_bytes(Space::pinned) <= MpiOptions().staging_bytes);
 }
 
 TEST_CASE("broadcast from every root") {
-  on_each_communicator([](Communicator& comm) {
+  on_each_group([](Group const& group) {
     Lane const lane;
-    for (int root = 0; root < comm.size(); ++root) {
+    for (int root = 0; root < group.size(); ++root) {
       for (std::int64_t const size : {0, 1, 1003}) {
         GuardedArray<bf16> array(size);
         auto const stream = static_cast<std::uint32_t>(5 + root);
-        fill_shard(array, stream, comm.rank() == root ? Interval{0, size} : Interval{0, 0});
-        comm.broadcast(lane, array.span(), root, Traffic::control).wait(lane);
+        fill_shard(array, stream, group.rank() == root ? Interval{0, size} : Interval{0, 0});
+        group.collectives.broadcast(lane, array.span(), root, Traffic::control).wait(lane);
         require_gathered(array, stream);
       }
     }
@@ -146,54 +147,54 @@ TEST_CASE("broadcast from every root") {
 }
 
 TEST_CASE("traffic counts what a rank receives, to the element") {
-  on_each_communicator([](Communicator& comm) {
+  on_each_group([](Group const& group) {
     Lane const lane;
-    std::int64_t const n = comm.size();
+    std::int64_t const n = group.size();
     for (std::int64_t const size : {0, 5, 177, 1697}) {
-      Partition const partition(size, comm.size());
-      std::int64_t const own = partition.shard(comm.rank()).size();
+      Partition const partition(size, group.size());
+      std::int64_t const own = partition.shard(group.rank()).size();
       GuardedArray<bf16> params(size);
       GuardedArray<float> grads(size);
-      fill_addends(grads, 6, comm.rank());
-      comm.traffic() = TrafficLedger();
-      comm.all_gather(lane, params.span(), partition, Traffic::parameters).wait(lane);
-      comm.reduce_scatter(lane, grads.span(), partition, Traffic::gradients).wait(lane);
-      auto const gathered = comm.traffic()[Traffic::parameters];
-      auto const reduced = comm.traffic()[Traffic::gradients];
+      fill_addends(grads, 6, group.rank());
+      group.ranks.traffic() = TrafficLedger();
+      group.collectives.all_gather(lane, params.span(), partition, Traffic::parameters).wait(lane);
+      group.collectives.reduce_scatter(lane, grads.span(), partition, Traffic::gradients).wait(lane);
+      auto const gathered = group.ranks.traffic()[Traffic::parameters];
+      auto const reduced = group.ranks.traffic()[Traffic::gradients];
       CHECK(gathered.elements == size - own);
       CHECK(gathered.bytes == 2 * (size - own));
       CHECK(reduced.elements == (n - 1) * own);
       CHECK(reduced.bytes == 4 * (n - 1) * own);
-      CHECK(comm.traffic()[Traffic::control].elements == 0);
+      CHECK(group.ranks.traffic()[Traffic::control].elements == 0);
       // Over all ranks: (N-1)/N of the array a rank, for each of the two.
-      CHECK(sum_over(comm, gathered.elements + reduced.elements) == 2 * (n - 1) * size);
+      CHECK(sum_over(group.ranks, gathered.elements + reduced.elements) == 2 * (n - 1) * size);
 
-      comm.traffic() = TrafficLedger();
-      comm.all_reduce(lane, grads.span(), partition, Traffic::gradients).wait(lane);
-      comm.broadcast(lane, params.span(), 0, Traffic::parameters).wait(lane);
-      CHECK(comm.traffic()[Traffic::gradients].elements == size - own + (n - 1) * own);
-      CHECK(comm.traffic()[Traffic::parameters].elements == (comm.rank() == 0 ? 0 : size));
+      group.ranks.traffic() = TrafficLedger();
+      group.collectives.all_reduce(lane, grads.span(), partition, Traffic::gradients).wait(lane);
+      group.collectives.broadcast(lane, params.span(), 0, Traffic::parameters).wait(lane);
+      CHECK(group.ranks.traffic()[Traffic::gradients].elements == size - own + (n - 1) * own);
+      CHECK(group.ranks.traffic()[Traffic::parameters].elements == (group.rank() == 0 ? 0 : size));
     }
   });
 }
 
 TEST_CASE("several all_gathers may be in flight, and end in any order") {
-  on_each_communicator([](Communicator& comm) {
+  on_each_group([](Group const& group) {
     Lane const lane;
     std::vector<GuardedArray<float>> arrays;
     std::vector<Pending> pending;
     for (std::int64_t const size : {1003, 0, 177, 8, 20000, 1}) arrays.emplace_back(size);
     for (std::size_t a = 0; a < arrays.size(); ++a) {
-      Partition const partition(arrays[a].size(), comm.size());
-      fill_shard(arrays[a], static_cast<std::uint32_t>(10 + a), partition.shard(comm.rank()));
-      pending.push_back(comm.all_gather(lane, arrays[a].span(), partition, Traffic::parameters));
+      Partition const partition(arrays[a].size(), group.size());
+      fill_shard(arrays[a], static_cast<std::uint32_t>(10 + a), partition.shard(group.rank()));
+      pending.push_back(group.collectives.all_gather(lane, arrays[a].span(), partition, Traffic::parameters));
     }
     // Sums and small values may pass between.
     GuardedArray<float> sums(333);
-    fill_addends(sums, 16, comm.rank());
-    comm.all_reduce(lane, sums.span(), Partition(333, comm.size()), Traffic::gradients).wait(lane);
-    require_summed(sums, 16, comm.size(), {0, 333});
-    CHECK(sum_over(comm, 1) == comm.size());
+    fill_addends(sums, 16, group.rank());
+    group.collectives.all_reduce(lane, sums.span(), Partition(333, group.size()), Traffic::gradients).wait(lane);
+    require_summed(sums, 16, group.size(), {0, 333});
+    CHECK(sum_over(group.ranks, 1) == group.size());
     for (std::size_t a = arrays.size(); a-- > 0;) {
       pending[a].wait(lane);
       pending[a].wait(lane);
@@ -203,16 +204,16 @@ TEST_CASE("several all_gathers may be in flight, and end in any order") {
 }
 
 TEST_CASE("a collective that nobody waits for is finished by its end of life, or by the next in its place") {
-  on_each_communicator([](Communicator& comm) {
+  on_each_group([](Group const& group) {
     Lane const lane;
-    Partition const partition(1003, comm.size());
+    Partition const partition(1003, group.size());
     GuardedArray<float> first(1003);
     GuardedArray<float> second(1003);
-    fill_shard(first, 20, partition.shard(comm.rank()));
-    fill_shard(second, 21, partition.shard(comm.rank()));
+    fill_shard(first, 20, partition.shard(group.rank()));
+    fill_shard(second, 21, partition.shard(group.rank()));
     {
-      Pending pending = comm.all_gather(lane, first.span(), partition, Traffic::parameters);
-      pending = comm.all_gather(lane, second.span(), partition, Traffic::parameters);
+      Pending pending = group.collectives.all_gather(lane, first.span(), partition, Traffic::parameters);
+      pending = group.collectives.all_gather(lane, second.span(), partition, Traffic::parameters);
       require_gathered(first, 20);
     }
     require_gathered(second, 21);
@@ -220,78 +221,71 @@ TEST_CASE("a collective that nobody waits for is finished by its end of life, or
 }
 
 TEST_CASE("small host values: sums with one order, gathered values and texts, a text from any root") {
-  on_each_communicator([](Communicator& comm) {
+  on_each_group([](Group const& group) {
     std::vector<double> reals;
     std::vector<std::int64_t> integers;
     for (int i = 0; i < 13; ++i) {
-      reals.push_back(addend<double>(30, comm.rank(), i));
-      integers.push_back(addend<std::int64_t>(31, comm.rank(), i));
+      reals.push_back(addend<double>(30, group.rank(), i));
+      integers.push_back(addend<std::int64_t>(31, group.rank(), i));
     }
-    comm.sum(std::span(reals));
-    comm.sum(std::span(integers));
-    comm.sum(std::span<double>());
+    group.ranks.sum(std::span(reals));
+    group.ranks.sum(std::span(integers));
+    group.ranks.sum(std::span<double>());
     for (int i = 0; i < 13; ++i) {
-      CHECK(same_bits(reals[static_cast<std::size_t>(i)], sum_over_ranks<double>(30, comm.size(), i)));
-      CHECK(integers[static_cast<std::size_t>(i)] == sum_over_ranks<std::int64_t>(31, comm.size(), i));
+      CHECK(same_bits(reals[static_cast<std::size_t>(i)], sum_over_ranks<double>(30, group.size(), i)));
+      CHECK(integers[static_cast<std::size_t>(i)] == sum_over_ranks<std::int64_t>(31, group.size(), i));
     }
 
-    auto const values = comm.gather(std::int64_t{100} + comm.rank());
+    auto const values = group.ranks.gather(std::int64_t{100} + group.rank());
     auto const texts =
-        comm.gather(std::string(static_cast<std::size_t>(9 * comm.rank()), 'x') + std::string("\n\0 end", 6));
-    auto const nothing = comm.gather(std::string());
-    REQUIRE(static_cast<int>(values.size()) == comm.size());
-    REQUIRE(static_cast<int>(texts.size()) == comm.size());
-    REQUIRE(static_cast<int>(nothing.size()) == comm.size());
-    for (int r = 0; r < comm.size(); ++r) {
+        group.ranks.gather(std::string(static_cast<std::size_t>(9 * group.rank()), 'x') + std::string("\n\0 end", 6));
+    auto const nothing = group.ranks.gather(std::string());
+    REQUIRE(static_cast<int>(values.size()) == group.size());
+    REQUIRE(static_cast<int>(texts.size()) == group.size());
+    REQUIRE(static_cast<int>(nothing.size()) == group.size());
+    for (int r = 0; r < group.size(); ++r) {
       auto const at = static_cast<std::size_t>(r);
       CHECK(values[at] == 100 + r);
       CHECK(texts[at] == std::string(9 * at, 'x') + std::string("\n\0 end", 6));
       CHECK(nothing[at].empty());
     }
 
-    for (int root = 0; root < comm.size(); ++root) {
+    for (int root = 0; root < group.size(); ++root) {
       for (std::string const& sent : {std::string("deck: ü\n"), std::string(), std::string(5000, 'y')}) {
-        std::string text = comm.rank() == root ? sent : "something else";
-        comm.broadcast(text, root);
+        std::string text = group.rank() == root ? sent : "something else";
+        group.ranks.broadcast(text, root);
         CHECK(text == sent);
       }
     }
-    comm.barrier();
+    group.ranks.barrier();
   });
 }
 
 TEST_CASE("small host values count as control") {
-  on_each_communicator([](Communicator& comm) {
-    comm.traffic() = TrafficLedger();
+  on_each_group([](Group const& group) {
+    group.ranks.traffic() = TrafficLedger();
     std::vector<double> values(3, 1.0);
-    comm.sum(std::span(values));
-    CHECK(comm.traffic()[Traffic::control].bytes == 3 * 8 * (comm.size() - 1));
-    CHECK(comm.traffic()[Traffic::parameters].bytes == 0);
-    CHECK(comm.traffic()[Traffic::gradients].bytes == 0);
+    group.ranks.sum(std::span(values));
+    CHECK(group.ranks.traffic()[Traffic::control].bytes == 3 * 8 * (group.size() - 1));
+    CHECK(group.ranks.traffic()[Traffic::parameters].bytes == 0);
+    CHECK(group.ranks.traffic()[Traffic::gradients].bytes == 0);
   });
 }
 
-TEST_CASE("the world's communicator is self for one rank and takes the staging memory that it says") {
-  Ledger ledger;
-  {
-    auto const comm = make_world_communicator(ledger);
-    CHECK((comm->description() == "self") == (comm->size() == 1));
-    std::int64_t const wanted = comm->size() == 1 ? 0 : MpiCommOptions().staging_bytes;
-    CHECK(ledger.bytes(Space::pinned, Category::staging) <= wanted);
-    CHECK(ledger.bytes(Space::pinned, Category::staging) * 100 >= 99 * wanted);
-  }
-  CHECK(ledger.bytes(Space::pinned) == 0);
+TEST_CASE_METHOD(World, "the world is self for one rank and takes the staging memory that it says") {
+  CHECK((world.ranks.description() == "self") == (world.size() == 1));
+  std::int64_t const wanted = world.size() == 1 ? 0 : MpiOptions().staging_bytes;
+  CHECK(ledger.bytes(Space::pinned, Category::staging) <= wanted);
+  CHECK(ledger.bytes(Space::pinned, Category::staging) * 100 >= 99 * wanted);
 }
 
 TEST_CASE("an MPI error becomes an exception that names the call, on all ranks") {
-  Ledger ledger;
-  MpiComm comm(ledger);
-  CHECK(comm.description().rfind("MPI (", 0) == 0);
-  Lane const lane;
-  float value = 0;
+  MpiRanks ranks;
+  CHECK(ranks.description().rfind("MPI (", 0) == 0);
+  std::string text;
   std::string message;
   try {
-    comm.broadcast(lane, {&value, 1, DType::f32, Space::host}, comm.size(), Traffic::control).wait(lane);
+    ranks.broadcast(text, ranks.size());
   } catch (Error const& error) {
     message = error.what();
   }
@@ -300,13 +294,16 @@ TEST_CASE("an MPI error becomes an exception that names the call, on all ranks")
 
 TEST_CASE("staging memory too small for the ranks is refused") {
   Ledger ledger;
-  CHECK_THROWS_AS(MpiComm(ledger, MpiCommOptions{16, MpiCommOptions::DeviceMemory::reached}), Error);
+  MpiRanks ranks;
+  CHECK_THROWS_AS(MpiCollectives(ranks, ledger, MpiOptions{16, MpiOptions::DeviceMemory::reached}), Error);
 }
 
 TEST_CASE("a pending collective is abandoned while an exception unwinds, and finished once otherwise") {
   struct Counting final : Pending::Work {
     explicit Counting(int& n) : finished(n) {}
     void finish(Lane const&) override { ++finished; }
+    bool done() const override { return false; }
+    std::int64_t arrived_bytes() const override { return 0; }
     int& finished;
   };
   int finished = 0;

@@ -2,8 +2,8 @@
 #include "comm/joined_sum.hpp"
 
 #include "comm/rank_values.hpp"
-#include "comm/world.hpp"
 #include "support/neighbour_tree.hpp"
+#include "support/world.hpp"
 
 #include <bit>
 
@@ -22,82 +22,72 @@ constexpr std::int64_t counts[] = {0, 1, 2, 7, 8, 9, 100, 1003};
 
 } // namespace
 
-TEST_CASE("leaves in one interval a rank have the bits of one rank") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "leaves in one interval a rank have the bits of one rank") {
   std::vector<AlignedSum<1>> sums;
   std::vector<double> expected;
   for (std::int64_t const n : counts) {
     auto const values = addends(n, static_cast<std::uint32_t>(n));
     AlignedSum<1> sum(n);
-    Interval const mine = Partition(n, comm->size()).shard(comm->rank());
+    Interval const mine = Partition(n, world.size()).shard(world.rank());
     for (std::int64_t i = mine.begin; i < mine.end; ++i) sum.add({0, i}, {values[static_cast<std::size_t>(i)]});
     sums.push_back(sum);
     expected.push_back(sum_of_neighbours(values));
   }
-  auto const totals = joined_totals(*comm, sums);
+  auto const totals = joined_totals(world.ranks, sums);
   REQUIRE(totals.size() == expected.size());
   for (std::size_t s = 0; s < expected.size(); ++s) CHECK(totals[s][0] == expected[s]);
 }
 
-TEST_CASE("windows that ranks have in turns, as batches are dealt, have the bits of one rank") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "windows that ranks have in turns, as batches are dealt, have the bits of one rank") {
   for (std::int64_t const micro : {1, 3}) {
     std::int64_t const accumulate = 4;
-    auto const values = addends(micro * accumulate * comm->size(), 5);
+    auto const values = addends(micro * accumulate * world.size(), 5);
     AlignedSum<1> sum(static_cast<std::int64_t>(values.size()));
     for (std::int64_t m = 0; m < accumulate; ++m) {
-      std::int64_t const first = (m * comm->size() + comm->rank()) * micro;
+      std::int64_t const first = (m * world.size() + world.rank()) * micro;
       for (std::int64_t i = first; i < first + micro; ++i) sum.add({0, i}, {values[static_cast<std::size_t>(i)]});
     }
-    CHECK(joined_total(*comm, sum)[0] == sum_of_neighbours(values));
+    CHECK(joined_total(world.ranks, sum)[0] == sum_of_neighbours(values));
   }
 }
 
-TEST_CASE("eight sums at once are joined as one is, and one rank sends nothing") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "eight sums at once are joined as one is, and one rank sends nothing") {
   std::int64_t const n = 333;
   AlignedSum<8> sum(n);
   for (std::int64_t i = 0; i < n; ++i) {
-    if (i / 10 % comm->size() != comm->rank()) continue;
+    if (i / 10 % world.size() != world.rank()) continue;
     AlignedSum<8>::Value value;
     for (int j = 0; j < 8; ++j) value[j] = addend<double>(6, j, i);
     sum.add({0, i}, value);
   }
-  comm->traffic() = TrafficLedger();
-  auto const total = joined_total(*comm, sum);
+  world.ranks.traffic() = TrafficLedger();
+  auto const total = joined_total(world.ranks, sum);
   for (int j = 0; j < 8; ++j) {
     std::vector<double> column;
     for (std::int64_t i = 0; i < n; ++i) column.push_back(addend<double>(6, j, i));
     CHECK(total[j] == sum_of_neighbours(column));
   }
-  CHECK((comm->traffic()[Traffic::control].bytes == 0) == (comm->size() == 1));
+  CHECK((world.ranks.traffic()[Traffic::control].bytes == 0) == (world.size() == 1));
 }
 
-TEST_CASE("what a rank gets does not grow with the ranks, but with their tree's height") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "what a rank gets does not grow with the ranks, but with their tree's height") {
   std::int64_t const n = 1003; // eight of its bits are set: the nodes of all leaves
   AlignedSum<8> sum(n);
-  Interval const mine = Partition(n, comm->size()).shard(comm->rank());
+  Interval const mine = Partition(n, world.size()).shard(world.rank());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) sum.add({0, i}, {});
-  comm->traffic() = TrafficLedger();
-  joined_total(*comm, sum);
+  world.ranks.traffic() = TrafficLedger();
+  joined_total(world.ranks, sum);
   constexpr auto node_bytes = static_cast<std::int64_t>(sizeof(AlignedSum<8>::NodeSum));
   std::int64_t const counts_bytes = 2 * sizeof(std::int64_t); // of the message's bytes and of the sum's nodes
-  std::int64_t const bytes = comm->traffic()[Traffic::control].bytes;
-  if (comm->rank() % 2 == 1) CHECK(bytes == counts_bytes + 8 * node_bytes);
-  auto const height = static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(comm->size() - 1)));
+  std::int64_t const bytes = world.ranks.traffic()[Traffic::control].bytes;
+  if (world.rank() % 2 == 1) CHECK(bytes == counts_bytes + 8 * node_bytes);
+  auto const height = static_cast<std::int64_t>(std::bit_width(static_cast<unsigned>(world.size() - 1)));
   std::int64_t const most_nodes = 2 * 10; // of an interval of 1003 leaves
   CHECK(bytes <= (height + 1) * (counts_bytes + most_nodes * node_bytes));
 }
 
-TEST_CASE("a leaf that no rank has is an error on all") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  AlignedSum<1> sum(comm->size() + 1);
-  sum.add({0, comm->rank()}, {1});
-  CHECK_THROWS_AS(joined_total(*comm, sum), Error);
+TEST_CASE_METHOD(World, "a leaf that no rank has is an error on all") {
+  AlignedSum<1> sum(world.size() + 1);
+  sum.add({0, world.rank()}, {1});
+  CHECK_THROWS_AS(joined_total(world.ranks, sum), Error);
 }

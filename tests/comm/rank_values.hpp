@@ -1,7 +1,7 @@
 #pragma once
 // Numbers that every rank can compute for every other one, and their sums by a tree written down independently of
 // comm/tree_sum.
-#include "comm/communicator.hpp"
+#include "comm/group.hpp"
 #include "core/rng.hpp"
 #include "support/catch.hpp"
 

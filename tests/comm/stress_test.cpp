@@ -1,4 +1,4 @@
-#include "comm/mpi_comm.hpp"
+#include "comm/mpi_collectives.hpp"
 #include "comm/rank_values.hpp"
 
 #include <algorithm>
@@ -43,14 +43,14 @@ public:
 template <class T>
 class TypedPlayer final : public Player {
 public:
-  explicit TypedPlayer(Communicator& comm) : comm_(comm) {}
+  explicit TypedPlayer(Group const& group) : group_(group) {}
 
   void start_gather(std::uint32_t stream, std::int64_t size) override {
-    Partition const partition(size, comm_.size());
+    Partition const partition(size, group_.size());
     flights_.push_back({GuardedArray<T>(size), stream, {}});
     Flight<T>& flight = flights_.back();
-    fill_shard(flight.array, stream, partition.shard(comm_.rank()));
-    flight.pending = comm_.all_gather(lane_, flight.array.span(), partition, Traffic::parameters);
+    fill_shard(flight.array, stream, partition.shard(group_.rank()));
+    flight.pending = group_.collectives.all_gather(lane_, flight.array.span(), partition, Traffic::parameters);
   }
 
   void land(std::int64_t number) override {
@@ -62,24 +62,24 @@ public:
   }
 
   void reduce_scatter(std::uint32_t stream, std::int64_t size) override {
-    Partition const partition(size, comm_.size());
+    Partition const partition(size, group_.size());
     GuardedArray<T> array(size);
-    fill_addends(array, stream, comm_.rank());
-    comm_.reduce_scatter(lane_, array.span(), partition, Traffic::gradients).wait(lane_);
-    require_summed(array, stream, comm_.size(), partition.shard(comm_.rank()));
+    fill_addends(array, stream, group_.rank());
+    group_.collectives.reduce_scatter(lane_, array.span(), partition, Traffic::gradients).wait(lane_);
+    require_summed(array, stream, group_.size(), partition.shard(group_.rank()));
   }
 
   void all_reduce(std::uint32_t stream, std::int64_t size) override {
     GuardedArray<T> array(size);
-    fill_addends(array, stream, comm_.rank());
-    comm_.all_reduce(lane_, array.span(), Partition(size, comm_.size()), Traffic::gradients).wait(lane_);
-    require_summed(array, stream, comm_.size(), {0, size});
+    fill_addends(array, stream, group_.rank());
+    group_.collectives.all_reduce(lane_, array.span(), Partition(size, group_.size()), Traffic::gradients).wait(lane_);
+    require_summed(array, stream, group_.size(), {0, size});
   }
 
   bool in_flight() const override { return !flights_.empty(); }
 
 private:
-  Communicator& comm_;
+  Group group_;
   Lane lane_;
   std::deque<Flight<T>> flights_;
 };
@@ -87,14 +87,16 @@ private:
 } // namespace
 
 TEST_CASE("a long random sequence of collectives gives what each gives alone") {
-  for (auto const device : {MpiCommOptions::DeviceMemory::reached, MpiCommOptions::DeviceMemory::staged}) {
+  for (auto const device : {MpiOptions::DeviceMemory::reached, MpiOptions::DeviceMemory::staged}) {
     Ledger ledger;
-    MpiComm comm(ledger, {16384, device});
+    MpiRanks ranks;
+    MpiCollectives collectives(ranks, ledger, {16384, device});
+    Group const group{ranks, collectives};
     std::vector<std::unique_ptr<Player>> players;
-    players.push_back(std::make_unique<TypedPlayer<float>>(comm));
-    players.push_back(std::make_unique<TypedPlayer<bf16>>(comm));
-    players.push_back(std::make_unique<TypedPlayer<fp16>>(comm));
-    players.push_back(std::make_unique<TypedPlayer<double>>(comm));
+    players.push_back(std::make_unique<TypedPlayer<float>>(group));
+    players.push_back(std::make_unique<TypedPlayer<bf16>>(group));
+    players.push_back(std::make_unique<TypedPlayer<fp16>>(group));
+    players.push_back(std::make_unique<TypedPlayer<double>>(group));
     Dice dice;
     for (std::uint32_t turn = 0; turn < 600; ++turn) {
       std::int64_t const magnitude = std::int64_t{1} << dice.below(13);

@@ -1,8 +1,9 @@
 #include "comm/survey.hpp"
-#include "comm/world.hpp"
 #include "support/catch.hpp"
+#include "support/world.hpp"
 
 using namespace kozero;
+using namespace kozero::test;
 
 namespace {
 
@@ -68,15 +69,13 @@ TEST_CASE("sets of processors as text") {
   CHECK(to_text(ProcessorMask()) == "none");
 }
 
-TEST_CASE("the survey of this run is the same on all ranks and tells the truth") {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  Survey const s = survey(*comm);
-  CHECK(s.ranks == comm->size());
+TEST_CASE_METHOD(World, "the survey of this run is the same on all ranks and tells the truth") {
+  Survey const s = survey(world.ranks);
+  CHECK(s.ranks == world.size());
   REQUIRE(s.hosts.size() == 1);
-  CHECK(s.ranks_per_host.least == comm->size());
+  CHECK(s.ranks_per_host.least == world.size());
   CHECK(s.threads_per_rank.most == static_cast<int>(HostExec().concurrency()));
-  auto const bindings = comm->gather(s.binding);
+  auto const bindings = world.ranks.gather(s.binding);
   for (auto const& binding : bindings) CHECK(binding == s.binding);
   RankPlace const here = find_place();
   CHECK(here.host == s.hosts.front());
@@ -85,6 +84,6 @@ TEST_CASE("the survey of this run is the same on all ranks and tells the truth")
   CHECK(here.cores.count() <= here.processors.count());
   // With one thread a rank, ranks exceed processors exactly where threads do (no binding by the launcher here).
   if (s.binding.rfind("none", 0) == 0 && s.threads_per_rank.most == 1) {
-    CHECK(s.threads_exceed_processors == (comm->size() > static_cast<int>(here.processors.count())));
+    CHECK(s.threads_exceed_processors == (world.size() > static_cast<int>(here.processors.count())));
   }
 }

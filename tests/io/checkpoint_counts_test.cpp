@@ -1,6 +1,6 @@
 // Counts that a file claims are bounded by what the file is. HDF5 checksums them, so that they come from a fault
 // elsewhere, or from somebody.
-#include "comm/self_comm.hpp"
+#include "comm/self_ranks.hpp"
 #include "core/error.hpp"
 #include "io/checkpoint.hpp"
 #include "io/checkpoint_sample.hpp"
@@ -22,8 +22,8 @@ constexpr long long least = std::numeric_limits<long long>::min();
 
 struct Saved {
   Saved() {
-    SelfComm comm;
-    folder = save_checkpoint(run.path(), sample_info(10), state.entries(), 1, comm);
+    SelfRanks ranks;
+    folder = save_checkpoint(run.path(), sample_info(10), state.entries(), 1, ranks);
   }
   fs::path file(char const* name) const { return folder / name; }
   template <class Number>

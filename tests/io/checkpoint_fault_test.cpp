@@ -1,5 +1,5 @@
 // Checkpoints that were damaged, mixed up or do not fit: refused with the file and the dataset, never believed.
-#include "comm/self_comm.hpp"
+#include "comm/self_ranks.hpp"
 #include "core/error.hpp"
 #include "io/checkpoint.hpp"
 #include "io/checkpoint_sample.hpp"
@@ -14,8 +14,8 @@ namespace {
 
 struct Saved {
   explicit Saved(SampleState saved, std::int64_t updates = 10) : state(std::move(saved)) {
-    SelfComm comm;
-    folder = save_checkpoint(run.path(), sample_info(updates), state.entries(), 1, comm);
+    SelfRanks ranks;
+    folder = save_checkpoint(run.path(), sample_info(updates), state.entries(), 1, ranks);
   }
   fs::path rank_file() const { return folder / "rank-00000.h5"; }
 
@@ -184,9 +184,9 @@ TEST_CASE("entries of one name that are no interval of one tensor are refused wh
     SampleState state;
     state.add(first, a);
     state.add(second, b);
-    SelfComm comm;
+    SelfRanks ranks;
     auto const message =
-        message_of<Error>([&] { save_checkpoint(run.path(), sample_info(1), state.entries(), 1, comm); });
+        message_of<Error>([&] { save_checkpoint(run.path(), sample_info(1), state.entries(), 1, ranks); });
     CHECK(fs::is_empty(run.path()));
     return message;
   };

@@ -1,5 +1,5 @@
 // What another program sees that reads a rank's file with HDF5 alone.
-#include "comm/self_comm.hpp"
+#include "comm/self_ranks.hpp"
 #include "io/checkpoint.hpp"
 #include "io/raw_file.hpp"
 #include "support/catch.hpp"
@@ -19,10 +19,10 @@ TEST_CASE("a rank's file is plain HDF5 with the layout that is documented") {
       {"h.0.b", "m", {4}, {2, 2}, DType::f32, nullptr, Space::host},
   };
   TemporaryFolder const run;
-  SelfComm comm;
+  SelfRanks ranks;
   CheckpointInfo info;
   info.counters.updates_applied = 123;
-  RawFile const file(save_checkpoint(run.path(), info, entries, 1, comm) / "rank-00000.h5");
+  RawFile const file(save_checkpoint(run.path(), info, entries, 1, ranks) / "rank-00000.h5");
 
   CHECK(file.numbers("/h.0.w/m") == std::vector<double>(floats.begin(), floats.end()));
   CHECK(file.attribute("/h.0.w/m", "begin", 1) == std::vector<long long>{4});
@@ -44,8 +44,8 @@ TEST_CASE("what is in several pieces in memory is one dataset in a file") {
       {"h.0.w", "m", {3, 5}, {4, 7}, DType::f32, on_device.data(), Space::device},
   };
   TemporaryFolder const run;
-  SelfComm comm;
-  RawFile const file(save_checkpoint(run.path(), {}, entries, 1, comm) / "rank-00000.h5");
+  SelfRanks ranks;
+  RawFile const file(save_checkpoint(run.path(), {}, entries, 1, ranks) / "rank-00000.h5");
   CHECK(file.numbers("/h.0.w/m") == std::vector<double>{1, 2, 3, 4, 5});
   CHECK(file.attribute("/h.0.w/m", "begin", 1) == std::vector<long long>{4});
   CHECK(file.attribute("/h.0.w/m", "shape", 2) == std::vector<long long>{3, 5});
@@ -53,17 +53,17 @@ TEST_CASE("what is in several pieces in memory is one dataset in a file") {
 
 TEST_CASE("attributes of fp16 and of delayed updates are there in runs that have them alone") {
   TemporaryFolder const run;
-  SelfComm comm;
+  SelfRanks ranks;
   char const* const names[] = {"loss_scale", "loss_scale_clean_in_row", "loss_scale_overflows",
                                "pending_gradient_scale"};
   CheckpointInfo info;
   {
-    RawFile const file(save_checkpoint(run.path(), info, {}, 1, comm) / "checkpoint.h5");
+    RawFile const file(save_checkpoint(run.path(), info, {}, 1, ranks) / "checkpoint.h5");
     for (char const* name : names) CHECK(H5Aexists(file.id, name) == 0);
   }
   info.loss_scale = {.scale = 4096, .clean_in_row = 21, .overflows = 3};
   info.pending_gradient_scale = 3;
-  RawFile const file(save_checkpoint(run.path(), info, {}, 1, comm) / "checkpoint.h5");
+  RawFile const file(save_checkpoint(run.path(), info, {}, 1, ranks) / "checkpoint.h5");
   std::vector<long long> found;
   for (char const* name : names) found.push_back(file.attribute("/", name, 1).front());
   CHECK(found == std::vector<long long>{4096, 21, 3, 3});

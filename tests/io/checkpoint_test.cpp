@@ -1,5 +1,5 @@
 // Checkpoints by several ranks together.
-#include "comm/world.hpp"
+#include "comm/ranks.hpp"
 #include "core/error.hpp"
 #include "io/checkpoint.hpp"
 #include "io/checkpoint_sample.hpp"
@@ -17,39 +17,38 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A communicator of all ranks and a run folder that they share, which goes at the end.
+/// All ranks and a run folder that they share, which goes at the end.
 class World {
 public:
-  World() : comm_(make_world_communicator(ledger_)) {
-    if (comm_->rank() == 0) run_ = folder_.emplace().path();
-    comm_->broadcast(run_, 0);
+  World() : all_(make_world_ranks()) {
+    if (all_->rank() == 0) run_ = folder_.emplace().path();
+    all_->broadcast(run_, 0);
   }
   ~World() {
-    if (std::uncaught_exceptions() == 0) comm_->barrier(); // after a failed check this rank leaves alone
+    if (std::uncaught_exceptions() == 0) all_->barrier(); // after a failed check this rank leaves alone
   }
 
-  Communicator& comm() { return *comm_; }
-  int rank() const { return comm_->rank(); }
-  int ranks() const { return comm_->size(); }
+  Ranks& all() { return *all_; }
+  int rank() const { return all_->rank(); }
+  int ranks() const { return all_->size(); }
   fs::path run() const { return run_; }
   fs::path checkpoints() const { return run() / "checkpoints"; }
   SampleState own(std::vector<SampleTensor> const& tensors) const {
     return SampleState::part(tensors, rank(), ranks());
   }
   fs::path save(SampleState& state, std::int64_t updates, std::int64_t keep = 1) {
-    return save_checkpoint(run_, sample_info(updates), state.entries(), keep, *comm_);
+    return save_checkpoint(run_, sample_info(updates), state.entries(), keep, *all_);
   }
   /// Runs on rank 0 while the others wait.
   template <class Task>
   void on_first(Task&& task) {
-    comm_->barrier();
+    all_->barrier();
     if (rank() == 0) task();
-    comm_->barrier();
+    all_->barrier();
   }
 
 private:
-  Ledger ledger_;
-  std::unique_ptr<Communicator> comm_;
+  std::unique_ptr<Ranks> all_;
   std::optional<TemporaryFolder> folder_;
   std::string run_;
 };
@@ -97,7 +96,7 @@ TEST_CASE("each rank reads back the bits that it wrote") {
     CHECK(folder == world.checkpoints() / "step-00000100");
     read_all(folder, state, {world.rank(), world.ranks()});
     CHECK(state.first_wrong() == "");
-    world.comm().barrier();
+    world.all().barrier();
   }
 }
 
@@ -118,7 +117,7 @@ TEST_CASE("what a rank holds may be in several pieces, when it is saved and when
     fs::path const of_one = world.save(state, 2);
     read_all(of_one, pieces, {world.rank(), world.ranks()});
     CHECK(pieces.first_wrong() == "");
-    world.comm().barrier();
+    world.all().barrier();
   }
 }
 
@@ -137,7 +136,7 @@ TEST_CASE("checksums go across the pieces in memory") {
   CHECK(whole.first_wrong() == "");
   read_all(folder, pieces);
   CHECK(pieces.first_wrong() == "");
-  world.comm().barrier();
+  world.all().barrier();
 }
 
 TEST_CASE("one process alone reads every tensor whole, and any interval of it") {
@@ -172,7 +171,7 @@ TEST_CASE("tensors longer than one checksum are read whole and across its border
     read_all(folder, some);
     CHECK(some.first_wrong() == "");
   }
-  world.comm().barrier();
+  world.all().barrier();
 }
 
 TEST_CASE("what all ranks hold copies of is written once") {
@@ -189,7 +188,7 @@ TEST_CASE("what all ranks hold copies of is written once") {
     std::uintmax_t const copy = 2 * 1000 * 100 * 4;
     CHECK(bytes > copy);
     CHECK(bytes < copy + 20'000 * (1 + static_cast<std::uintmax_t>(world.ranks())));
-    world.comm().barrier();
+    world.all().barrier();
   }
 }
 
@@ -199,7 +198,7 @@ TEST_CASE("a checkpoint says where the run stood") {
   auto info = sample_info(7);
   info.deck = std::string(100'000, 'x') + "ü";
   info.state_hash.clear();
-  auto const folder = save_checkpoint(world.run(), info, state.entries(), 1, world.comm());
+  auto const folder = save_checkpoint(world.run(), info, state.entries(), 1, world.all());
   CheckpointReader const reader(folder);
   CHECK(reader.info().counters.batches_seen == 10);
   CHECK(reader.info().counters.updates_applied == 7);
@@ -211,7 +210,7 @@ TEST_CASE("a checkpoint says where the run stood") {
   CHECK(reader.info().version == "0.1.0");
   CHECK(reader.info().loss_scale == LossScaleState{32768, 17, 1});
   CHECK(reader.info().pending_gradient_scale == 1.0 / 3);
-  world.comm().barrier();
+  world.all().barrier();
 }
 
 TEST_CASE("a loss scale and a pending gradient each are in a checkpoint or not") {
@@ -222,10 +221,10 @@ TEST_CASE("a loss scale and a pending gradient each are in a checkpoint or not")
       auto info = sample_info(7);
       if (!scaled) info.loss_scale.reset();
       if (!pending) info.pending_gradient_scale.reset();
-      CheckpointReader const reader(save_checkpoint(world.run(), info, state.entries(), 1, world.comm()));
+      CheckpointReader const reader(save_checkpoint(world.run(), info, state.entries(), 1, world.all()));
       CHECK(reader.info().loss_scale == info.loss_scale);
       CHECK(reader.info().pending_gradient_scale == info.pending_gradient_scale);
-      world.comm().barrier();
+      world.all().barrier();
     }
   }
 }
@@ -240,7 +239,7 @@ TEST_CASE("the save fails on all ranks when one of them holds a tensor with a ga
   auto const message = message_of<Error>([&] { world.save(state, 2); });
   INFO(message);
   CHECK(contains(message, {"rank " + std::to_string(world.ranks() - 1) + ": ", "'gap/master'", "2 to 3"}));
-  world.comm().barrier();
+  world.all().barrier();
 }
 
 TEST_CASE("the newest checkpoints stay, and latest is the last one") {
@@ -271,13 +270,13 @@ TEST_CASE("whether a checkpoint is the latest is what rank 0 sees, on all ranks"
   auto state = world.own(tiny_tensors());
   fs::path const older = world.save(state, 1, 2);
   fs::path const newest = world.save(state, 2, 2);
-  CHECK(is_latest_checkpoint(newest, world.run(), world.comm()));
-  CHECK_FALSE(is_latest_checkpoint(older, world.run(), world.comm()));
+  CHECK(is_latest_checkpoint(newest, world.run(), world.all()));
+  CHECK_FALSE(is_latest_checkpoint(older, world.run(), world.all()));
   fs::path const nowhere = world.run() / "nowhere"; // as on a rank that does not see the folder yet, or no more
   bool const leads = world.rank() == 0;
-  CHECK(is_latest_checkpoint(newest, leads ? world.run() : nowhere, world.comm()));
-  CHECK_FALSE(is_latest_checkpoint(newest, leads ? nowhere : world.run(), world.comm()));
-  world.comm().barrier();
+  CHECK(is_latest_checkpoint(newest, leads ? world.run() : nowhere, world.all()));
+  CHECK_FALSE(is_latest_checkpoint(newest, leads ? nowhere : world.run(), world.all()));
+  world.all().barrier();
 }
 
 TEST_CASE("leftovers of killed runs go, and what is not ours stays") {
@@ -339,7 +338,7 @@ TEST_CASE("a disk that fills up on one rank fails the save on all ranks and leav
   // The process has not suffered.
   read_all(world.save(state, 2), state);
   CHECK(state.first_wrong() == "");
-  world.comm().barrier();
+  world.all().barrier();
 }
 
 TEST_CASE("a folder that cannot be made is a clear error on all ranks") {

@@ -1,6 +1,6 @@
 // Checkpoints of format_version 1, as commit 4a3c0c7 wrote them (tests/reference/checkpoints-v1), read into the tensors
 // of version 2 through a map that is written out here, and compared with what HDF5 alone finds in the files.
-#include "comm/self_comm.hpp"
+#include "comm/self_ranks.hpp"
 #include "core/error.hpp"
 #include "core/hash.hpp"
 #include "io/checkpoint.hpp"
@@ -280,9 +280,9 @@ TEST_CASE("a transposed matrix of several tiles is read from several writers, al
   auto const size = static_cast<std::int64_t>(whole.size());
   SampleTensor const stood{"w", {out + behind, in}};
   TemporaryFolder const folder;
-  SelfComm comm;
+  SelfRanks ranks;
   std::vector<StateEntry> const entries{{"w", "m", stood.shape, {0, size}, DType::f32, whole.data(), Space::host}};
-  auto const path = save_checkpoint(folder.path(), {}, entries, 1, comm);
+  auto const path = save_checkpoint(folder.path(), {}, entries, 1, ranks);
   CheckpointReader const files(path);
   for (std::int64_t const row : {std::int64_t{0}, behind}) {
     FormerTensors const map{{"now", {"w", stood.shape, row * in, FormerTensor::Order::transposed}}};

@@ -3,8 +3,6 @@
 #include "support/catch.hpp"
 #include "support/training.hpp"
 
-#include "comm/self_comm.hpp"
-#include "comm/world.hpp"
 #include "config/compare.hpp"
 #include "infer/generate.hpp"
 #include "io/deck.hpp"
@@ -116,28 +114,25 @@ TEST_CASE("a run of another family is not resumed") {
   CHECK(differences[0].severity == Severity::forbidden);
 }
 
-TEST_CASE(
-    "the family trains, and all stages and offload leave the same bits; a delay leaves others, and the same ones") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
+TEST_CASE_METHOD(World, "the family trains, and all stages and offload leave the same bits; a delay leaves others, and the same ones") {
+  SharedFolder const folder(world.ranks);
   Config const base = lookup_config(folder.write("text", text_of(3000)));
   for_each_precision(base, [&](Config config, char const* precision) {
-    Metrics const plain = trained(config, folder.file("plain"), *world);
+    Metrics const plain = trained(config, folder.file("plain"), world);
     CHECK(plain.losses().back() < plain.losses().front() - 0.01);
     std::optional<Metrics> delayed;
     for (std::int64_t stage = 0; stage <= 3; ++stage) {
       INFO(precision << ", stage " << stage);
       config.zero.stage = stage;
       config.offload = {};
-      check_same(trained(config, folder.file("stage"), *world), plain);
+      check_same(trained(config, folder.file("stage"), world), plain);
       if (stage == 0) continue;
       for (double const ratio : {0.5, 1.0}) {
         config.offload = {.optimizer = OffloadTarget::host, .ratio = ratio};
-        check_same(trained(config, folder.file("offload"), *world), plain);
+        check_same(trained(config, folder.file("offload"), world), plain);
       }
       config.offload.delayed_update.start = 3;
-      Metrics const late = trained(config, folder.file("delayed"), *world);
+      Metrics const late = trained(config, folder.file("delayed"), world);
       CHECK(late.hash() != plain.hash());
       if (delayed) check_same(late, *delayed);
       delayed = late;
@@ -145,23 +140,19 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("ranks share a batch of the family's as one rank would work through it") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SelfComm self;
+TEST_CASE_METHOD(World, "ranks share a batch of the family's as one rank would work through it") {
+  Alone self;
   Config const config = lookup_config("none");
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
-    auto const ranks = small_run<float>({.model = config.model, .stage = stage}, *world);
-    auto const one = small_run<float>({.model = config.model, .accumulate = world->size()}, self);
+    auto const ranks = small_run<float>({.model = config.model, .stage = stage}, world);
+    auto const one = small_run<float>({.model = config.model, .accumulate = world.size()}, self);
     CHECK(largest_difference(ranks.losses, one.losses) < 1e-6);
     CHECK(largest_difference(ranks.norms, one.norms) < 1e-5);
   }
 }
 
-TEST_CASE("a plan of the family is what its training holds, to the byte, and says what it is") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
+TEST_CASE_METHOD(World, "a plan of the family is what its training holds, to the byte, and says what it is") {
+  SharedFolder const folder(world.ranks);
   Config config = lookup_config(folder.write("text", text_of(3000)));
   config.run.updates = 3;
   auto const told = [](std::vector<MemoryRow> const& rows) {
@@ -175,17 +166,16 @@ TEST_CASE("a plan of the family is what its training holds, to the byte, and say
       if (offload && stage == 0) continue;
       config.zero.stage = stage;
       config.offload = offload ? OffloadConfig{.optimizer = OffloadTarget::host, .ratio = 0.5} : OffloadConfig{};
-      BatchShape const batch = batch_shape(config.batch, world->size());
-      Ledger held;
-      auto const comm = make_world_communicator(held);
+      BatchShape const batch = batch_shape(config.batch, world.size());
+      World held;
       RunInput const input{.config = config,
                            .resolved_deck = "",
                            .corpus = open_corpus(config.data, config.model.vocabulary, config.model.context),
                            .batch = batch,
                            .folder = folder.file("run"),
                            .overwrite = true};
-      train(input, *comm, held);
-      CHECK(told(plan_rank(config, batch, world->rank()).memory) == told(held.peak_rows()));
+      train(input, held.world, held.ledger);
+      CHECK(told(plan_rank(config, batch, world.rank()).memory) == told(held.ledger.peak_rows()));
       PlanRecord const plan = plan_run(config, batch);
       CHECK(plan.parameters == 13 * (257 + 33) + 26);
       CHECK(plan.model == "lookup of 13 channels: 3796 parameters (3796)");
@@ -193,42 +183,38 @@ TEST_CASE("a plan of the family is what its training holds, to the byte, and say
   }
 }
 
-TEST_CASE("the self-test passes on the family") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
+TEST_CASE_METHOD(World, "the self-test passes on the family") {
+  SharedFolder const folder(world.ranks);
   Config config = lookup_config(folder.write("text", text_of(3000)));
   config.batch.accumulate = 2;
   for_each_precision(config, [&](Config const& checked, char const* precision) {
     auto const corpus = open_corpus(checked.data, checked.model.vocabulary, checked.model.context);
-    auto const report = selftest({checked, corpus, batch_shape(checked.batch, world->size()), 4}, *world, ledger);
+    auto const report = selftest({checked, corpus, batch_shape(checked.batch, world.size()), 4}, world, ledger);
     INFO(precision << '\n' << report.text);
     CHECK(report.passed);
   });
 }
 
-TEST_CASE("a stopped run of the family goes on to the same bits, and its checkpoint generates") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  SharedFolder const folder(*world);
+TEST_CASE_METHOD(World, "a stopped run of the family goes on to the same bits, and its checkpoint generates") {
+  SharedFolder const folder(world.ranks);
   Config config = lookup_config(folder.write("text", text_of(3000)));
   config.checkpoint = {.every = 3, .keep = 3};
   config.zero.stage = 3;
   std::string const run = folder.file("run");
-  Metrics const whole = trained(config, run, *world);
+  Metrics const whole = trained(config, run, world);
   std::filesystem::path const step_3 = run + "/checkpoints/step-00000003";
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     config.zero.stage = stage;
-    CHECK(trained(config, folder.file("resumed"), *world, step_3).hash() == whole.hash());
+    CHECK(trained(config, folder.file("resumed"), world, step_3).hash() == whole.hash());
   }
-  if (world->rank() == 0) {
+  if (world.rank() == 0) {
     std::vector<std::int32_t> written;
     generate(
         CheckpointReader(resolve_checkpoint(run)), config, {'a'}, {.tokens = 5, .temperature = 0},
         [&](std::int32_t token) { written.push_back(token); }, ledger);
     CHECK(written.size() == 5);
   }
-  world->barrier();
+  world.ranks.barrier();
 }
 
 // The two halves run as two tests, one after the other, on two and on three ranks: see CMakeLists.txt.
@@ -244,23 +230,19 @@ Config moving_config() {
 
 } // namespace
 
-TEST_CASE("a run of the family saves on its ranks", "[.saves]") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
-  if (world->rank() == 0) {
+TEST_CASE_METHOD(World, "a run of the family saves on its ranks", "[.saves]") {
+  if (world.rank() == 0) {
     std::filesystem::remove_all(KOZERO_FAMILY_FOLDER);
     std::filesystem::create_directories(KOZERO_FAMILY_FOLDER);
     std::ofstream(KOZERO_FAMILY_FOLDER "/text") << text_of(3000);
   }
-  world->barrier();
+  world.ranks.barrier();
   Config config = moving_config();
   config.zero.stage = 2;
-  trained(config, KOZERO_FAMILY_FOLDER "/saved", *world);
+  trained(config, KOZERO_FAMILY_FOLDER "/saved", world);
 }
 
-TEST_CASE("a run of the family goes on on other ranks", "[.resumes]") {
-  Ledger ledger;
-  auto const world = make_world_communicator(ledger);
+TEST_CASE_METHOD(World, "a run of the family goes on on other ranks", "[.resumes]") {
   Metrics const saved(KOZERO_FAMILY_FOLDER "/saved");
   std::vector<double> const losses = saved.losses();
   REQUIRE(losses.size() == 8);
@@ -270,7 +252,7 @@ TEST_CASE("a run of the family goes on on other ranks", "[.resumes]") {
     config.zero.stage = stage;
     // The state is that of the checkpoint: the trainer compares the hash. The rest of the losses are the same but for
     // the order of sums.
-    Metrics const resumed = trained(config, KOZERO_FAMILY_FOLDER "/resumed", *world, step_4);
+    Metrics const resumed = trained(config, KOZERO_FAMILY_FOLDER "/resumed", world, step_4);
     CHECK(largest_difference(resumed.losses(), {losses.begin() + 4, losses.end()}) < 1e-5);
   }
 }

@@ -2,8 +2,8 @@
 #include "support/catch.hpp"
 #include "support/gpt2_model.hpp"
 #include "support/small_run.hpp"
+#include "support/world.hpp"
 
-#include "comm/self_comm.hpp"
 #include "config/model_family.hpp"
 #include "model/families.hpp"
 
@@ -18,8 +18,8 @@ using Values = std::vector<float>;
 
 /// The first values of a model's tensors.
 std::map<std::string, Values> first_values(ModelConfig const& model) {
-  SelfComm comm;
-  SmallRun<float> run({.model = model}, comm);
+  Alone alone;
+  SmallRun<float> run({.model = model}, alone);
   std::map<std::string, Values> values;
   for (auto const& entry : run.state()) {
     if (entry.kind != "master") continue;

@@ -2,8 +2,8 @@
 #include "model/reference_file.hpp"
 #include "support/catch.hpp"
 #include "support/small_run.hpp"
+#include "support/world.hpp"
 
-#include "comm/self_comm.hpp"
 #include "kernels/shapes.hpp"
 #include "model/families.hpp"
 
@@ -82,7 +82,7 @@ class Reference {
 public:
   Reference(ReferenceFile const& file, std::int64_t stage)
       : file_(file), model_(file.model()), rates_(file.read<double>("/adamw/lr")),
-        run_(options(stage), comm_, [this](std::int64_t update) { return rates_[update - 1]; }) {
+        run_(options(stage), alone_, [this](std::int64_t update) { return rates_[update - 1]; }) {
     for (auto const& entry : run_.state()) {
       if (entry.kind == "master") {
         write(entry, read_tensor(file, "/parameters/", entry.name, static_cast<std::size_t>(entry.interval.size())));
@@ -184,7 +184,7 @@ private:
   ReferenceFile const& file_;
   ModelConfig model_;
   std::vector<double> rates_; // of the reference's updates
-  SelfComm comm_;
+  Alone alone_;
   SmallRun<T> run_;
 };
 

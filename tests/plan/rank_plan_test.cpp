@@ -11,21 +11,20 @@ using namespace kozero::test;
 
 namespace {
 
-/// The peaks of a training, its communicator's memory with it.
+/// The peaks of a training, its collectives' memory with it.
 std::vector<MemoryRow> measured(Config const& config, std::string const& folder,
                                 std::vector<std::pair<Space, std::int64_t>> const& limits = {}) {
-  Ledger ledger;
-  auto const comm = make_world_communicator(ledger);
-  for (auto const& [space, bytes] : limits) ledger.set_limit(space, bytes);
+  World fresh;
+  for (auto const& [space, bytes] : limits) fresh.ledger.set_limit(space, bytes);
   RunInput const input{.config = config,
                        .resolved_deck = "",
                        .corpus = open_corpus(config.data, config.model.vocabulary, config.model.context),
-                       .batch = batch_shape(config.batch, comm->size()),
+                       .batch = batch_shape(config.batch, fresh.world.size()),
                        .folder = folder,
                        .resume = std::nullopt,
                        .overwrite = true};
-  train(input, *comm, ledger);
-  return ledger.peak_rows();
+  train(input, fresh.world, fresh.ledger);
+  return fresh.ledger.peak_rows();
 }
 
 std::string told(std::vector<MemoryRow> const& rows) {

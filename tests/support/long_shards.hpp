@@ -20,9 +20,9 @@ inline ModelConfig long_shards(int ranks) {
 }
 
 /// Elements of the longest piece that a rank has on the host.
-inline std::int64_t longest_on_host(SmallRunOptions const& options, Communicator const& comm) {
+inline std::int64_t longest_on_host(SmallRunOptions const& options, Group const& group) {
   std::int64_t longest = 0;
-  Plan const plan({.zero = {options.stage}, .offload = options.offload}, comm.rank(), comm.size());
+  Plan const plan({.zero = {options.stage}, .offload = options.offload}, group.rank(), group.size());
   for (Piece const& piece : plan.pieces(architecture_of(options.model)->layout())) {
     if (piece.space == Space::host) longest = std::max(longest, piece.interval.size());
   }

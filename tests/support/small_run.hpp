@@ -1,7 +1,7 @@
 #pragma once
 // Runs a few updates of a small model on tokens from memory: the subject of most whole-program equalities.
 
-#include "comm/communicator.hpp"
+#include "comm/group.hpp"
 #include "config/config.hpp"
 #include "core/rng.hpp"
 #include "support/gpt2_model.hpp"
@@ -116,9 +116,9 @@ TrainingSetup setup_of(SmallRunOptions const& options, int ranks) {
 template <class T>
 class SmallRun {
 public:
-  SmallRun(SmallRunOptions const& options, Communicator& comm, std::function<double(std::int64_t)> rate = {})
-      : options_(options), comm_(comm),
-        training_(with_rate(setup_of<T>(options, comm.size()), std::move(rate)), comm, ledger_) {
+  SmallRun(SmallRunOptions const& options, Group const& group, std::function<double(std::int64_t)> rate = {})
+      : options_(options), group_(group),
+        training_(with_rate(setup_of<T>(options, group.size()), std::move(rate)), group, ledger_) {
     training_.initialise();
   }
 
@@ -161,14 +161,14 @@ private:
   }
 
   SmallRunOptions options_;
-  Communicator& comm_;
+  Group group_;
   Ledger ledger_;
   TrainingOf<T> training_;
 };
 
 template <class T>
-SmallRunResult small_run(SmallRunOptions const& options, Communicator& comm) {
-  return SmallRun<T>(options, comm).run();
+SmallRunResult small_run(SmallRunOptions const& options, Group const& group) {
+  return SmallRun<T>(options, group).run();
 }
 
 /// |a - b| / max(|b|, tiny)

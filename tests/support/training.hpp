@@ -1,7 +1,6 @@
 #pragma once
 // Whole runs of the real trainer on a small text, and what they wrote, read back.
 
-#include "comm/communicator.hpp"
 #include "core/rng.hpp"
 #include "data/batch_shape.hpp"
 #include "io/checkpoint.hpp"
@@ -23,15 +22,15 @@ using Json = nlohmann::json;
 /// A folder that all ranks work in. Rank 0 makes it, and removes it when all have come to its end.
 class SharedFolder {
 public:
-  explicit SharedFolder(Communicator& comm) : comm_(comm) {
-    if (comm.rank() == 0) {
+  explicit SharedFolder(Ranks& ranks) : ranks_(ranks) {
+    if (ranks.rank() == 0) {
       mine_.emplace();
       path_ = mine_->path();
     }
-    comm.broadcast(path_, 0);
+    ranks.broadcast(path_, 0);
   }
   ~SharedFolder() {
-    if (std::uncaught_exceptions() == 0) comm_.barrier();
+    if (std::uncaught_exceptions() == 0) ranks_.barrier();
   }
   SharedFolder(SharedFolder const&) = delete;
   SharedFolder& operator=(SharedFolder const&) = delete;
@@ -40,12 +39,12 @@ public:
   /// Rank 0 writes; the others see it too.
   std::string write(std::string const& name, std::string const& bytes) const {
     if (mine_) mine_->write(name, bytes);
-    comm_.barrier();
+    ranks_.barrier();
     return file(name);
   }
 
 private:
-  Communicator& comm_;
+  Ranks& ranks_;
   std::optional<TemporaryFolder> mine_;
   std::string path_;
 };
@@ -83,7 +82,7 @@ inline Config small_config(std::string const& text_file) {
 
 /// What most cases begin with: the ranks, a folder that they share, and a run of a few updates on 90 windows.
 struct RunFixture : World {
-  SharedFolder const folder{world};
+  SharedFolder const folder{world.ranks};
   Config config = small_config(folder.write("text", text_of(3000)));
 };
 
@@ -116,29 +115,29 @@ struct Metrics {
 };
 
 /// Runs the trainer in a folder. Collective; `resume` is a checkpoint.
-inline RunEnd run_trainer(Config const& config, std::string const& folder, Communicator& comm,
+inline RunEnd run_trainer(Config const& config, std::string const& folder, Group const& group,
                           std::optional<std::filesystem::path> const& resume = {}) {
   Ledger ledger;
   std::filesystem::create_directories(folder);
   RunInput const input{.config = config,
                        .resolved_deck = "",
                        .corpus = open_corpus(config.data, config.model.vocabulary, config.model.context),
-                       .batch = batch_shape(config.batch, comm.size()),
+                       .batch = batch_shape(config.batch, group.size()),
                        .folder = folder,
                        .resume = resume};
-  RunEnd const end = train(input, comm, ledger).end;
-  comm.barrier(); // rank 0 has written its last line
+  RunEnd const end = train(input, group, ledger).end;
+  group.ranks.barrier(); // rank 0 has written its last line
   return end;
 }
 
 /// A run to its end, and what it wrote.
-inline Metrics trained(Config const& config, std::string const& folder, Communicator& comm,
+inline Metrics trained(Config const& config, std::string const& folder, Group const& group,
                        std::optional<std::filesystem::path> const& resume = {}) {
-  if (run_trainer(config, folder, comm, resume) != RunEnd::done) throw std::runtime_error("the run was stopped");
+  if (run_trainer(config, folder, group, resume) != RunEnd::done) throw std::runtime_error("the run was stopped");
   return Metrics(folder);
 }
 
-/// Reductions of gradients in one batch, as FaultyComm counts them.
+/// Reductions of gradients in one batch, as FaultyCollectives counts them.
 inline std::int64_t reductions_a_batch(Config const& config, int ranks) {
   auto const blocks = static_cast<std::int64_t>(architecture_of(config.model)->layout().size());
   return config.zero.stage >= 2 ? blocks * batch_shape(config.batch, ranks).accumulate : blocks;

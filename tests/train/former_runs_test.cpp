@@ -18,7 +18,7 @@ std::string former_file(std::string const& name) {
 TEST_CASE_METHOD(
     World,
     "a run that goes on from an older checkpoint has the losses that the old program had, on any number of ranks") {
-  SharedFolder const folder(world);
+  SharedFolder const folder(world.ranks);
   for (std::string const run :
        {"stage-0", "stage-1", "stage-2-half-offload", "stage-3-offload", "delayed", "delayed-bf16", "fp16", "untied"}) {
     std::filesystem::path const checkpoint = former_file(run + "/step-00000004");

@@ -3,22 +3,21 @@
 #include "support/small_run.hpp"
 #include "support/training.hpp"
 
-#include "comm/self_comm.hpp"
 #include "io/checkpoint.hpp"
 
 using namespace kozero;
 using namespace kozero::test;
 
 TEST_CASE_METHOD(World, "a checkpoint of more ranks than elements loads on one rank") { // CASES 2
-  SharedFolder const folder(world);
+  SharedFolder const folder(world.ranks);
   for (std::int64_t stage = 1; stage <= 3; ++stage) {
     SmallRun<float> run({.model = tiny_model(), .stage = stage}, world);
     std::string const hash = run.run().hash;
     auto const state = run.state();
     std::string const name = "stage" + std::to_string(stage);
-    auto const path = save_checkpoint(folder.file(name), {.state_hash = hash}, state, 1, world);
+    auto const path = save_checkpoint(folder.file(name), {.state_hash = hash}, state, 1, world.ranks);
 
-    SelfComm self;
+    Alone self;
     SmallRun<float> alone({.model = tiny_model()}, self);
     CheckpointReader const reader(path);
     reader.read(alone.state());

@@ -1,9 +1,8 @@
 // Stopped and resumed ≡ never stopped.
 #include "support/catch.hpp"
-#include "support/faulty_comm.hpp"
+#include "support/faulty_collectives.hpp"
 #include "support/training.hpp"
 
-#include "comm/self_comm.hpp"
 #include "core/signal_listener.hpp"
 
 #include <csignal>
@@ -14,7 +13,7 @@ using namespace kozero::test;
 namespace {
 
 /// The last rank hears a signal in batch `batch`, counted from 0. It stops after it.
-FaultyComm stopped_in(Communicator& world, Config const& config, std::int64_t batch, int signal) {
+FaultyCollectives stopped_in(Group const& world, Config const& config, std::int64_t batch, int signal) {
   std::int64_t const moment = batch * reductions_a_batch(config, world.size());
   return {world, [&world, moment, signal](std::int64_t reduction, Span) {
             if (reduction == moment && world.rank() == world.size() - 1) SignalListener::hear(signal);
@@ -22,14 +21,14 @@ FaultyComm stopped_in(Communicator& world, Config const& config, std::int64_t ba
 }
 
 /// A run that stops for that signal.
-void run_and_stop(Communicator& world, Config const& config, std::string const& run, std::int64_t batch, int signal) {
-  FaultyComm signalled = stopped_in(world, config, batch, signal);
+void run_and_stop(Group const& world, Config const& config, std::string const& run, std::int64_t batch, int signal) {
+  FaultyCollectives signalled = stopped_in(world, config, batch, signal);
   CHECK(run_trainer(config, run, signalled) == RunEnd::stopped_early);
   SignalListener::forget();
 }
 
 /// Resumed, a run ends as one that was never stopped, with one end and no update twice.
-void check_resumed(Communicator& world, Config const& config, std::string const& run, Metrics const& whole) {
+void check_resumed(Group const& world, Config const& config, std::string const& run, Metrics const& whole) {
   Metrics const resumed = trained(config, run, world, resolve_checkpoint(run));
   CHECK(resumed.hash() == whole.hash());
   CHECK(resumed.lines == whole.lines);
@@ -204,14 +203,14 @@ TEST_CASE_METHOD(RunFixture, "a stop right after a skipped update resumes after 
   config.checkpoint = {.every = 1, .keep = 2};
   std::int64_t const in_batch_3 = 2 * reductions_a_batch(config, world.size());
   auto const spoil = [&](std::int64_t reduction, Span gradients) {
-    if (reduction == in_batch_3) FaultyComm::set(gradients, 0, std::nanf(""));
+    if (reduction == in_batch_3) FaultyCollectives::set(gradients, 0, std::nanf(""));
   };
-  FaultyComm faulty(world, spoil);
+  FaultyCollectives faulty(world, spoil);
   Metrics const whole = trained(config, folder.file("whole"), faulty);
   CHECK(whole.updates.size() == 5);
 
   // Two updates are applied before and after batch 3, so the second checkpoint takes the place of the first.
-  FaultyComm stopped(world, [&](std::int64_t reduction, Span gradients) {
+  FaultyCollectives stopped(world, [&](std::int64_t reduction, Span gradients) {
     spoil(reduction, gradients);
     if (reduction == in_batch_3) SignalListener::hear(SIGINT);
   });
@@ -237,7 +236,7 @@ TEST_CASE_METHOD(RunFixture, "the time limit stops a run, which can be resumed")
 
 TEST_CASE_METHOD(RunFixture,
                  "a checkpoint holds the same state for every stage and number of ranks, and evaluates the same") {
-  SelfComm self;
+  Alone self;
   // 7 windows in batches of 6: of the second one some ranks have nothing.
   config.data.validation = folder.write("held out", text_of(bytes_of_windows(7, odd_model().context)));
   config.batch = {.micro = 1, .accumulate = {}, .global = 6};
@@ -272,7 +271,7 @@ TEST_CASE_METHOD(RunFixture,
     CHECK(largest_difference(resumed.losses(), {before.begin() + 3, before.end()}) < 1e-5);
     trained(config, folder.file("alone"), self);
   }
-  world.barrier();
+  world.ranks.barrier();
 
   auto const alone_half_way = step_folder(folder.file("alone"), 3);
   reads.zero.stage = 3;

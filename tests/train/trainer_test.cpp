@@ -1,9 +1,8 @@
 // What a run does with updates that fail, and what it writes.
 #include "support/catch.hpp"
-#include "support/faulty_comm.hpp"
+#include "support/faulty_collectives.hpp"
 #include "support/training.hpp"
 
-#include "comm/self_comm.hpp"
 #include "comm/survey.hpp"
 #include "optim/schedule.hpp"
 #include "plan/start_table.hpp"
@@ -18,12 +17,12 @@ using namespace kozero::test;
 namespace {
 
 /// On the last rank, an Inf in h.0 in these batches, counted from 0.
-FaultyComm with_inf(Communicator& world, Config const& config, std::vector<std::int64_t> batches) {
+FaultyCollectives with_inf(Group const& world, Config const& config, std::vector<std::int64_t> batches) {
   std::int64_t const each = reductions_a_batch(config, world.size());
   return {world, [&world, each, batches](std::int64_t reduction, Span gradients) {
             bool const strikes = reduction % each == 1 && std::ranges::count(batches, reduction / each) > 0;
             if (strikes && world.rank() == world.size() - 1)
-              FaultyComm::set(gradients, 7, std::numeric_limits<float>::infinity());
+              FaultyCollectives::set(gradients, 7, std::numeric_limits<float>::infinity());
           }};
 }
 
@@ -45,7 +44,7 @@ TEST_CASE_METHOD(RunFixture, "a skipped update moves neither the learning rate n
     INFO("stage " << stage);
     config.zero.stage = stage;
     Metrics const clean = trained(config, folder.file("clean"), world);
-    FaultyComm faulty = with_inf(world, config, {1, 2});
+    FaultyCollectives faulty = with_inf(world, config, {1, 2});
     Metrics const skipping = trained(config, folder.file("skipping"), faulty);
 
     REQUIRE(clean.updates.size() == 5);
@@ -81,7 +80,7 @@ TEST_CASE_METHOD(RunFixture, "a skipped update moves nothing in a delayed and of
   for (std::int64_t stage = 1; stage <= 3; ++stage) {
     INFO("stage " << stage);
     config.zero.stage = stage;
-    FaultyComm faulty = with_inf(world, config, {1, 4, 5});
+    FaultyCollectives faulty = with_inf(world, config, {1, 4, 5});
     Metrics const run = trained(config, folder.file("run"), faulty);
     // One batch's gradient an update, whatever is skipped; the rate is the schedule's for that update.
     REQUIRE(run.updates.size() == 9);
@@ -107,7 +106,7 @@ TEST_CASE_METHOD(RunFixture, "fp16 skips what overflows, halves its scale, and t
   config.zero.stage = 2;
   for (auto const optimizer : {OffloadTarget::none, OffloadTarget::host}) {
     config.offload.optimizer = optimizer;
-    FaultyComm faulty = with_inf(world, config, {1, 2, 7});
+    FaultyCollectives faulty = with_inf(world, config, {1, 2, 7});
     Metrics const run = trained(config, folder.file("run"), faulty);
     // Tolerated, halved; doubled after 3 clean ones in a row; tolerated again, as doubling forgives.
     CHECK(run.numbers("loss_scale") ==
@@ -134,7 +133,7 @@ TEST_CASE_METHOD(
     std::string const message = message_of<SharedError>([&] { run_trainer(diverging, run, world); });
     INFO(message);
     CHECK(contains(message, {"overflows fp16 at the smallest loss scale, 1", "first in ", "; lower optimizer.lr"}));
-    world.barrier();
+    world.ranks.barrier();
     Metrics const metrics(run);
     CHECK(metrics.ends.empty());
     CHECK(metrics.numbers("loss_scale").back() == 1);
@@ -154,11 +153,11 @@ TEST_CASE_METHOD(RunFixture,
   for (bool const delayed : {false, true}) {
     config.offload.delayed_update.start = delayed ? std::optional<std::int64_t>(2) : std::nullopt;
     Metrics const clean = trained(config, folder.file("clean"), world);
-    FaultyComm faulty = with_inf(world, config, {5, 6, 7, 8, 9, 10});
+    FaultyCollectives faulty = with_inf(world, config, {5, 6, 7, 8, 9, 10});
     std::string const run = folder.file(delayed ? "delayed" : "run");
     std::string const message = message_of<SharedError>([&] { run_trainer(config, run, faulty); });
     CHECK(contains(message, {"smallest loss scale, 1", "first in h.0.", "batch 8"})); // 4, 2, 1
-    world.barrier();
+    world.ranks.barrier();
     CHECK(trained(config, run, world, resolve_checkpoint(run)).hash() == clean.hash());
   }
 }
@@ -169,7 +168,7 @@ TEST_CASE_METHOD(RunFixture, "after a skipped update the data goes on") {
   std::vector<double> const clean = trained(config, folder.file("clean"), world).losses();
   REQUIRE(std::set<double>(clean.begin(), clean.end()).size() == 6);
   config.run.updates = 4;
-  FaultyComm faulty = with_inf(world, config, {1, 2});
+  FaultyCollectives faulty = with_inf(world, config, {1, 2});
   CHECK(trained(config, folder.file("skipping"), faulty).losses() == clean);
 }
 
@@ -179,11 +178,11 @@ TEST_CASE_METHOD(RunFixture,
   config.checkpoint = {.every = 1, .keep = 2};
   config.zero.stage = 2;
   // One alone does not count: they must be in a row.
-  FaultyComm faulty = with_inf(world, config, {0, 3, 4, 5});
+  FaultyCollectives faulty = with_inf(world, config, {0, 3, 4, 5});
   std::string const message = message_of<SharedError>([&] { run_trainer(config, folder.file("run"), faulty); });
   CHECK(contains(message, {"3 updates were skipped in a row", "h.0.", "batch 6", "; "}));
 
-  world.barrier();
+  world.ranks.barrier();
   Metrics const metrics(folder.file("run"));
   CHECK(metrics.updates.size() == 6);
   CHECK(metrics.ends.empty());
@@ -233,7 +232,7 @@ TEST_CASE_METHOD(
   REQUIRE(corpus.train.windows == 145);
 
   BatchShape const batch = batch_shape(config.batch, world.size());
-  StartTable const table = start_table(config, corpus, batch, survey(world), world.description());
+  StartTable const table = start_table(config, corpus, batch, survey(world.ranks), world.ranks.description());
   auto const row = std::ranges::find(table.rows, "updates", &std::pair<std::string, std::string>::first);
   REQUIRE(row != table.rows.end());
   CHECK(row->second == fmt::format("7, {:.1f} an epoch", 145.0 / (16.0 * world.size())));
@@ -241,7 +240,7 @@ TEST_CASE_METHOD(
   Metrics const ranks = trained(config, folder.file("ranks"), world);
   CHECK(ranks.ends.back().at("batches_seen") == 7);
   if (world.rank() == 0) {
-    SelfComm self;
+    Alone self;
     config.batch = {.micro = 16, .accumulate = world.size(), .global = {}};
     Metrics const one = trained(config, folder.file("one"), self);
     CHECK(largest_difference(ranks.losses(), one.losses()) < 1e-5);

@@ -1,10 +1,9 @@
 // The assembly of a training: factors of the loss, losses on any number of ranks, counters, memory, checkpoints.
 #include "support/catch.hpp"
-#include "support/faulty_comm.hpp"
+#include "support/faulty_collectives.hpp"
 #include "support/training.hpp"
 
-#include "comm/planned_comm.hpp"
-#include "comm/self_comm.hpp"
+#include "comm/planned.hpp"
 
 #include <bit>
 #include <cmath>
@@ -23,8 +22,8 @@ TrainingSetup setup_with(Config const& config, BatchShape const& batch) {
 /// A training with memory of its own, at its first parameters.
 class Begun {
 public:
-  Begun(Config const& config, BatchShape const& batch, Communicator& comm)
-      : training_(make_training(setup_with(config, batch), comm, ledger_)) {
+  Begun(Config const& config, BatchShape const& batch, Group const& group)
+      : training_(make_training(setup_with(config, batch), group, ledger_)) {
     training_->initialise();
   }
   Training* operator->() { return training_.get(); }
@@ -34,8 +33,8 @@ private:
   std::unique_ptr<Training> training_;
 };
 
-std::vector<BatchReport> steps(Config const& config, BatchShape const& batch, Communicator& comm, int count) {
-  Begun training(config, batch, comm);
+std::vector<BatchReport> steps(Config const& config, BatchShape const& batch, Group const& group, int count) {
+  Begun training(config, batch, group);
   std::vector<BatchReport> reports;
   for (int i = 0; i < count; ++i) reports.push_back(*training->step());
   return reports;
@@ -121,7 +120,7 @@ TEST_CASE("fp16 holds the gradients of logits in a batch of 4M tokens") { // CAS
 }
 
 TEST_CASE_METHOD(RunFixture, "in fp16 every cut of a batch has the same loss scales, and norms that agree") {
-  SelfComm self;
+  Alone self;
   std::int64_t const n = world.size();
   config.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 1024, .window = 2}};
   for (std::int64_t const stage : {0, 2}) {
@@ -137,7 +136,7 @@ TEST_CASE_METHOD(RunFixture, "in fp16 every cut of a batch has the same loss sca
 }
 
 TEST_CASE_METHOD(RunFixture, "in fp16 the scale that overflows depends on neither ranks nor accumulation") {
-  SelfComm self;
+  Alone self;
   std::int64_t const n = world.size();
   config.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 0x1p24, .hysteresis = 1}};
   auto const one = steps(config, {1, 1, 1}, self, 6);
@@ -149,7 +148,7 @@ TEST_CASE_METHOD(RunFixture, "in fp16 the scale that overflows depends on neithe
 }
 
 TEST_CASE_METHOD(RunFixture, "N ranks have the losses of one rank, to the bit, in the first batch and in evaluations") {
-  SelfComm self;
+  Alone self;
   std::int64_t const n = world.size();
   // Seven windows: of the last batch some ranks have nothing.
   config.data.validation = folder.write("held out", text_of(bytes_of_windows(7, config.model.context)));
@@ -181,8 +180,8 @@ TEST_CASE_METHOD(RunFixture, "N ranks have the losses of one rank, to the bit, i
 
 TEST_CASE_METHOD(RunFixture, "a step counts its batch, and its update as applied or skipped") {
   std::int64_t const in_second = reductions_a_batch(config, world.size());
-  FaultyComm faulty(world, [&](std::int64_t reduction, Span gradients) {
-    if (reduction == in_second && world.rank() == world.size() - 1) FaultyComm::set(gradients, 0, std::nanf(""));
+  FaultyCollectives faulty(world, [&](std::int64_t reduction, Span gradients) {
+    if (reduction == in_second && world.rank() == world.size() - 1) FaultyCollectives::set(gradients, 0, std::nanf(""));
   });
   config.run.updates = 2;
   Begun training(config, {2, 1, world.size()}, faulty);
@@ -257,8 +256,9 @@ TEST_CASE_METHOD(RunFixture, "with a counting ledger and no tokens a training ho
       config.zero.stage = stage;
       config.offload = offload;
       Ledger counted(Ledger::Buffers::counted);
-      PlannedComm planned(counted, world.rank(), world.size());
-      auto const plan = make_training({config, batch, nullptr}, planned, counted);
+      PlannedRanks planned(world.rank(), world.size());
+      ProcessGrid const grid(planned, config.parallel, counted);
+      auto const plan = make_training({config, batch, nullptr}, grid.state(), counted);
       World real;
       auto const training = make_training(setup_with(config, batch), real.world, real.ledger);
       INFO("stage " << stage);
@@ -272,7 +272,7 @@ TEST_CASE_METHOD(RunFixture, "with a counting ledger and no tokens a training ho
 }
 
 TEST_CASE_METHOD(RunFixture, "a checkpoint gives its counters, hash and next batch to any number of ranks and stage") {
-  SelfComm self;
+  Alone self;
   std::int64_t const n = world.size();
   config.precision = {.compute = ComputeType::fp16, .loss_scale = {.initial = 1024, .window = 2}};
   config.zero.stage = 2;
@@ -282,7 +282,7 @@ TEST_CASE_METHOD(RunFixture, "a checkpoint gives its counters, hash and next bat
   REQUIRE(training->has_pending());
   CheckpointInfo info = training->checkpoint_info();
   info.state_hash = training->state_hash();
-  auto const checkpoint = save_checkpoint(folder.file("run"), info, training->state(), 1, world);
+  auto const checkpoint = save_checkpoint(folder.file("run"), info, training->state(), 1, world.ranks);
 
   Config other = config;
   for (std::int64_t stage = 1; stage <= 3; ++stage) {
@@ -290,11 +290,11 @@ TEST_CASE_METHOD(RunFixture, "a checkpoint gives its counters, hash and next bat
     other.offload.ratio = 1 / static_cast<double>(stage);
     struct Place {
       BatchShape batch;
-      Communicator& comm;
+      Group group;
     };
     for (Place const& place : {Place{{2, n, 1}, self}, Place{{2, 1, n}, world}}) {
-      INFO("stage " << stage << " on " << place.comm.size());
-      Begun restored(other, place.batch, place.comm);
+      INFO("stage " << stage << " on " << place.group.size());
+      Begun restored(other, place.batch, place.group);
       CHECK(restored->restore(checkpoint) == info.state_hash);
       CHECK(restored->state_hash() == info.state_hash);
       check_counters(restored->counters(), {.batches_seen = 3, .updates_applied = 2});

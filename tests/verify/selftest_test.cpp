@@ -1,6 +1,6 @@
 // The self-test itself, on runs of the odd model.
 #include "support/catch.hpp"
-#include "support/faulty_comm.hpp"
+#include "support/faulty_collectives.hpp"
 #include "support/training.hpp"
 
 #include "verify/selftest.hpp"
@@ -12,23 +12,23 @@ namespace {
 
 constexpr std::int64_t updates = 3;
 
-SelftestInput input_of(Config const& config, Communicator& comm) {
+SelftestInput input_of(Config const& config, Group const& group) {
   return {config, open_corpus(config.data, config.model.vocabulary, config.model.context),
-          batch_shape(config.batch, comm.size()), updates};
+          batch_shape(config.batch, group.size()), updates};
 }
 
-std::string report_of(Config const& config, Communicator& comm, bool passes, Ledger& ledger) {
-  auto const report = selftest(input_of(config, comm), comm, ledger);
+std::string report_of(Config const& config, Group const& group, bool passes, Ledger& ledger) {
+  auto const report = selftest(input_of(config, group), group, ledger);
   INFO(report.text);
   CHECK(report.passed == passes);
   return report.text;
 }
 
 /// What a run of the deck's stage and offload takes in the device's account.
-std::int64_t device_bytes(Config const& config, Communicator& comm) {
+std::int64_t device_bytes(Config const& config, Group const& group) {
   Ledger ledger;
-  auto const input = input_of(config, comm);
-  auto const training = make_training({config, input.batch, nullptr}, comm, ledger);
+  auto const input = input_of(config, group);
+  auto const training = make_training({config, input.batch, nullptr}, group, ledger);
   return ledger.bytes(Space::device);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE_METHOD(RunFixture, "a gradient that goes wrong once in one run makes t
   std::int64_t const blocks = gpt2_of(config.model).layers + 2;
   for (int const row : {2, 17}) {
     std::int64_t const strike = ((row - 1) * updates + 1) * blocks; // the first of its second batch
-    FaultyComm faulty(world, [&](std::int64_t reduction, Span gradients) {
+    FaultyCollectives faulty(world, [&](std::int64_t reduction, Span gradients) {
       if (reduction == strike && world.rank() == 0) static_cast<float*>(gradients.data)[7] += 1e-3F;
     });
     auto const report = report_of(config, faulty, false, ledger);

@@ -1,10 +1,9 @@
 // Updates that must not happen, and losses over uneven batches.
 #include "support/catch.hpp"
-#include "support/faulty_comm.hpp"
+#include "support/faulty_collectives.hpp"
 #include "support/small_run.hpp"
 #include "support/world.hpp"
 
-#include "comm/self_comm.hpp"
 
 #include <limits>
 
@@ -17,14 +16,14 @@ constexpr float bad_values[] = {std::numeric_limits<float>::infinity(), std::num
 
 /// An Inf or NaN in the third batch (number 2), in the reduction of h.0, which comes after the head's.
 template <class T>
-void check_skip(SmallRunOptions options, float bad, Communicator& world) {
+void check_skip(SmallRunOptions options, float bad, Group const& world) {
   std::int64_t const reductions_an_update = gpt2_of(options.model).layers + 2;
-  FaultyComm comm(world, [&](std::int64_t reduction, Span gradients) {
+  FaultyCollectives faulty(world, [&](std::int64_t reduction, Span gradients) {
     bool const strikes = reduction == 2 * reductions_an_update + 1 && world.rank() == world.size() - 1;
-    if (strikes) FaultyComm::set(gradients, 3 * 21 * 21 + 5, bad); // the sixth element of h.0.attn.proj.weight
+    if (strikes) FaultyCollectives::set(gradients, 3 * 21 * 21 + 5, bad); // the sixth element of h.0.attn.proj.weight
   });
   options.optimizer.lr = 1e-3;
-  SmallRun<T> run(options, comm);
+  SmallRun<T> run(options, faulty);
   std::string before;
   for (std::int64_t batch = 0; batch < 5; ++batch) {
     BatchReport const step = run.step();
@@ -74,7 +73,7 @@ TEST_CASE_METHOD(World, "micro-batches with 33, 1, 0 and 20 valid targets equal 
       out[t] = static_cast<std::int64_t>(t) < valid[row % 4] ? in[t] : -1;
     }
   };
-  SelfComm self;
+  Alone self;
   auto const apart = small_run<float>({.model = model, .micro = 1, .accumulate = 4, .rows = uneven}, self);
   auto const together = small_run<float>({.model = model, .micro = 4, .accumulate = 1, .rows = uneven}, self);
   CHECK(largest_difference(apart.losses, together.losses) < 1e-6);

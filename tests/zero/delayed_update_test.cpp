@@ -1,7 +1,7 @@
 // Delayed updates against a serial oracle of their table (doc/numerics.md), bit for bit: whole arrays on every rank,
 // one step after the other, no engine.
 #include "support/catch.hpp"
-#include "support/faulty_comm.hpp"
+#include "support/faulty_collectives.hpp"
 #include "support/long_shards.hpp"
 #include "support/neighbour_tree.hpp"
 #include "support/world.hpp"
@@ -35,14 +35,14 @@ public:
     double scale = 1;                       // the blocks are this times the gradient of the mean loss
   };
 
-  Oracle(SmallRunOptions const& options, Communicator& comm)
-      : options_(options), comm_(comm), layout_(architecture_of(options.model)->layout()),
-        uses_(architecture_of(options.model)->uses()), shape_{options.micro, 1, comm.size()},
+  Oracle(SmallRunOptions const& options, Group const& group)
+      : options_(options), group_(group), layout_(architecture_of(options.model)->layout()),
+        uses_(architecture_of(options.model)->uses()), shape_{options.micro, 1, group.size()},
         model_(options.model, options.micro, options.recompute, Purpose::train, ledger_),
-        feed_(setup_of<T>(options, comm.size()).tokens, shape_, options.model.context, options.model.vocabulary,
-              comm.rank(), ledger_) {
+        feed_(setup_of<T>(options, group.size()).tokens, shape_, options.model.context, options.model.vocabulary,
+              group.rank(), ledger_) {
     // The first parameters are the engine's; their rule has its own tests.
-    Engine<T> engine(Plan({}, comm.rank(), comm.size()), layout_, uses_, comm, ledger_);
+    Engine<T> engine(Plan({}, group.rank(), group.size()), layout_, uses_, group, ledger_);
     engine.initialise(Lane(), 1337);
     for (auto const& block : layout_) {
       auto const size = static_cast<std::size_t>(block.size());
@@ -64,7 +64,7 @@ public:
   /// over the rows of a micro-batch, and the sum is divided by the targets when it is used.
   Gradient compute(std::int64_t batch, double scale, double& loss) {
     std::int64_t valid = feed_.load_training(batch);
-    comm_.sum(std::span(&valid, 1));
+    group_.ranks.sum(std::span(&valid, 1));
     for (auto& sums : sums_) Kokkos::deep_copy(sums, 0.0f);
     double const count = std::is_same_v<T, fp16> ? static_cast<double>(options_.micro * options_.model.context)
                                                  : static_cast<double>(valid);
@@ -133,7 +133,7 @@ private:
       float const* const first = losses.data() + i * options_.model.context;
       windows[feed_.first_window(0) + i] = sum_of_neighbours({first, first + options_.model.context});
     }
-    comm_.sum(std::span(windows)); // each from one rank
+    group_.ranks.sum(std::span(windows)); // each from one rank
     return sum_of_neighbours(windows);
   }
 
@@ -144,15 +144,15 @@ private:
     std::vector<double> squares; // of each block
     for (auto const& sums : sums_) {
       auto const n = static_cast<std::int64_t>(sums.extent(0));
-      Partition const partition(n, comm_.size());
+      Partition const partition(n, group_.size());
       std::vector<float> values(sums.data(), sums.data() + n);
       if (options_.gradients == GradientType::compute) {
         std::vector<T> rounded(values.begin(), values.end());
-        comm_.all_reduce(Lane(), {rounded.data(), n, dtype_of<T>, Space::host}, partition, Traffic::control)
+        group_.collectives.all_reduce(Lane(), {rounded.data(), n, dtype_of<T>, Space::host}, partition, Traffic::control)
             .wait(Lane());
         values.assign(rounded.begin(), rounded.end());
       } else {
-        comm_.all_reduce(Lane(), {values.data(), n, DType::f32, Space::host}, partition, Traffic::control).wait(Lane());
+        group_.collectives.all_reduce(Lane(), {values.data(), n, DType::f32, Space::host}, partition, Traffic::control).wait(Lane());
       }
       squares.push_back(sum_of_squares({values.begin(), values.end()}));
       result.blocks.push_back(std::move(values));
@@ -162,7 +162,7 @@ private:
   }
 
   SmallRunOptions options_;
-  Communicator& comm_;
+  Group group_;
   Ledger ledger_;
   ModelLayout layout_;
   std::vector<UnitUses> uses_;
@@ -183,18 +183,18 @@ std::vector<StateEntry> without_gradients(std::vector<StateEntry> entries) {
 /// The table, line by line: batch i, from 1, and what is done with its gradient. Batches in `bad` overflow. fp16 has
 /// another loss scale in each batch.
 template <class T>
-void check_against_oracle(SmallRunOptions const& options, Communicator& comm, std::vector<std::int64_t> const& bad) {
+void check_against_oracle(SmallRunOptions const& options, Group const& group, std::vector<std::int64_t> const& bad) {
   std::int64_t const start = *options.offload.delayed_update.start;
   std::int64_t const reductions = gpt2_of(options.model).layers + 2; // a batch
   auto const overflows = [&](std::int64_t i) { return std::find(bad.begin(), bad.end(), i) != bad.end(); };
-  FaultyComm faulty(comm, [&](std::int64_t reduction, Span gradients) {
-    if (overflows(reduction / reductions + 1) && comm.rank() == comm.size() - 1) {
+  FaultyCollectives faulty(group, [&](std::int64_t reduction, Span gradients) {
+    if (overflows(reduction / reductions + 1) && group.rank() == group.size() - 1) {
       float const value = gradients.count % 2 == 0 ? std::numeric_limits<float>::infinity() : std::nanf("");
-      FaultyComm::set(gradients, gradients.count / 2, value);
+      FaultyCollectives::set(gradients, gradients.count / 2, value);
     }
   });
   SmallRun<T> run(options, faulty);
-  Oracle<T> oracle(options, comm);
+  Oracle<T> oracle(options, group);
 
   std::optional<typename Oracle<T>::Gradient> pending;
   std::int64_t applied = 0;

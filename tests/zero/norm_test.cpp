@@ -3,7 +3,6 @@
 #include "support/small_run.hpp"
 #include "support/world.hpp"
 
-#include "comm/self_comm.hpp"
 
 #include <algorithm>
 
@@ -32,14 +31,14 @@ std::vector<OffloadConfig> offloads(std::int64_t stage) {
 }
 
 template <class T>
-void compare_with_one_rank(SmallRunOptions options, Communicator& comm) {
+void compare_with_one_rank(SmallRunOptions options, Group const& group) {
   options.rows = first_row(options.model.vocabulary);
-  SelfComm self;
+  Alone self;
   auto const one = small_run<T>(options, self);
   for (options.stage = 0; options.stage <= 3; ++options.stage) {
     for (OffloadConfig const& offload : offloads(options.stage)) {
       options.offload = offload;
-      auto const ranks = small_run<T>(options, comm);
+      auto const ranks = small_run<T>(options, group);
       INFO("width " << gpt2_of(options.model).width << ", tied " << gpt2_of(options.model).tied << ", stage "
                     << options.stage << ", ratio " << offload.ratio);
       CHECK(ranks.norms == one.norms);

@@ -3,7 +3,6 @@
 #include "support/long_shards.hpp"
 #include "support/world.hpp"
 
-#include "comm/self_comm.hpp"
 #include "model/families.hpp"
 
 using namespace kozero;
@@ -23,16 +22,16 @@ void check_equal(SmallRunResult const& a, SmallRunResult const& b) {
 }
 
 template <class T>
-void compare_with_device(SmallRunOptions options, Communicator& comm) {
+void compare_with_device(SmallRunOptions options, Group const& group) {
   for (std::int64_t stage = 1; stage <= 3; ++stage) {
     options.stage = stage;
     options.offload = {};
-    auto const device = small_run<T>(options, comm);
+    auto const device = small_run<T>(options, group);
     for (double const ratio : {0.0, 0.5, 1.0}) {
       INFO("width " << gpt2_of(options.model).width << ", stage " << stage << ", accumulate " << options.accumulate
                     << ", ratio " << ratio << ", gradients " << static_cast<int>(options.gradients));
       options.offload = on_host(ratio);
-      check_equal(small_run<T>(options, comm), device);
+      check_equal(small_run<T>(options, group), device);
     }
   }
 }
@@ -104,7 +103,7 @@ TEST_CASE_METHOD(World, "the link carries 2 bytes down and 2 up a parameter, div
                                       .updates = 2};
         LinkTraffic const link = small_run<bf16>(options, world).link;
         std::array<std::int64_t, 2> sums = {link.down_bytes, link.up_bytes};
-        world.sum(std::span<std::int64_t>(sums));
+        world.ranks.sum(std::span<std::int64_t>(sums));
         INFO("stage " << stage << ", accumulate " << accumulate);
         // Shards that take part in every micro-batch's reduction come down each time.
         CHECK(sums[0] == options.updates * 2 * psi * (stage >= 2 ? accumulate : 1));
@@ -149,7 +148,7 @@ TEST_CASE("the ratio is that of the shards' bytes, to a tile") {
 }
 
 TEST_CASE_METHOD(World, "offload on more ranks than elements has the losses of one rank") { // CASES 2
-  SelfComm self;
+  Alone self;
   for (std::int64_t stage = 1; stage <= 3; ++stage) {
     auto const ranks = small_run<float>({.model = tiny_model(), .stage = stage, .offload = on_host(1)}, world);
     auto const one = small_run<float>({.model = tiny_model(), .accumulate = world.size()}, self);

@@ -3,7 +3,6 @@
 #include "support/small_run.hpp"
 #include "support/world.hpp"
 
-#include "comm/self_comm.hpp"
 
 #include <cstring>
 
@@ -12,11 +11,11 @@ using namespace kozero::test;
 
 namespace {
 
-std::vector<SmallRunResult> all_stages(SmallRunOptions options, ComputeType compute, Communicator& comm) {
+std::vector<SmallRunResult> all_stages(SmallRunOptions options, ComputeType compute, Group const& group) {
   std::vector<SmallRunResult> results;
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     options.stage = stage;
-    results.push_back(compute == ComputeType::fp32 ? small_run<float>(options, comm) : small_run<bf16>(options, comm));
+    results.push_back(compute == ComputeType::fp32 ? small_run<float>(options, group) : small_run<bf16>(options, group));
   }
   return results;
 }
@@ -24,7 +23,7 @@ std::vector<SmallRunResult> all_stages(SmallRunOptions options, ComputeType comp
 /// The same batches on one rank: all windows of a batch in `micro` at a time.
 SmallRunResult on_one_rank(SmallRunOptions options, std::int64_t ranks, std::int64_t micro) {
   Ledger ledger;
-  SelfComm self;
+  Alone self;
   options.accumulate = options.accumulate * options.micro * ranks / micro;
   options.micro = micro;
   options.stage = 0;
@@ -141,7 +140,7 @@ TEST_CASE_METHOD(World,
       for (double const norm : ranks.norms) {
         std::int64_t bits = 0;
         std::memcpy(&bits, &norm, sizeof bits);
-        for (std::int64_t const other : world.gather(bits)) CHECK(other == bits);
+        for (std::int64_t const other : world.ranks.gather(bits)) CHECK(other == bits);
       }
     }
   }

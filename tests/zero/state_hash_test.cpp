@@ -4,7 +4,6 @@
 #include "support/temporary_folder.hpp"
 #include "support/world.hpp"
 
-#include "comm/self_comm.hpp"
 #include "core/hash.hpp"
 #include "model/families.hpp"
 #include "train/state_entries.hpp"
@@ -103,12 +102,12 @@ std::vector<Sharding> all_shardings() {
 }
 
 template <class T>
-void check_engines(ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm) {
+void check_engines(ModelLayout const& layout, std::vector<UnitUses> const& uses, Group const& group) {
   std::string const expected = expected_hash(layout);
   for (Sharding const& sharding : all_shardings()) {
     INFO("stage " << sharding.zero.stage << ", ratio " << sharding.offload.ratio);
     Ledger ledger;
-    Engine<T> engine(Plan(sharding, comm.rank(), comm.size()), layout, uses, comm, ledger);
+    Engine<T> engine(Plan(sharding, group.rank(), group.size()), layout, uses, group, ledger);
     fill(state_entries(layout, engine.state()));
     CHECK(engine.state_hash(Lane()) == expected);
   }
@@ -148,7 +147,7 @@ TEST_CASE_METHOD(World, "state that is staged for the host has the same hash as 
     Plan const plan(sharding, world.rank(), world.size());
     OptimizerState const state(plan, layout, {}, ledger);
     fill(state_entries(layout, state.held()));
-    StateHash const staged(plan, layout, state, world, ledger, StateHash::DeviceMemory::staged);
+    StateHash const staged(plan, layout, state, world.ranks, ledger, StateHash::DeviceMemory::staged);
     CHECK(staged.hex(Lane()) == expected);
   }
 }
@@ -202,11 +201,11 @@ TEST_CASE_METHOD(World, "a hash moves digests and the edges of shards, and nothi
     Engine<float> engine(Plan({.zero = {stage}, .offload = {}}, world.rank(), ranks), layout, uses_of(layout), world,
                          ledger);
     fill(state_entries(layout, engine.state()));
-    world.traffic() = TrafficLedger();
+    world.ranks.traffic() = TrafficLedger();
     engine.state_hash(Lane());
-    CHECK(world.traffic()[Traffic::parameters].bytes == 0);
-    CHECK(world.traffic()[Traffic::gradients].bytes == 0);
-    return world.traffic()[Traffic::control].bytes;
+    CHECK(world.ranks.traffic()[Traffic::parameters].bytes == 0);
+    CHECK(world.ranks.traffic()[Traffic::gradients].bytes == 0);
+    return world.ranks.traffic()[Traffic::control].bytes;
   };
   // Shards of two chunks: of each kind two digests, and a length, of every other rank.
   ModelLayout const even = {BlockLayout("even", {tensor("even", {ranks, 2 * chunk})})};

@@ -14,13 +14,13 @@ struct Moved {
   std::int64_t parameters, gradients; // elements received, all ranks together, an update
 };
 
-Moved moved_in_one_update(SmallRunOptions options, Communicator& comm) {
+Moved moved_in_one_update(SmallRunOptions options, Group const& group) {
   options.updates = 1;
-  auto const result = small_run<bf16>(options, comm);
+  auto const result = small_run<bf16>(options, group);
   std::array<std::int64_t, 2> sums = {result.parameters.elements, result.gradients.elements};
   CHECK(result.parameters.bytes == 2 * sums[0]);
   CHECK(result.gradients.bytes == 4 * sums[1]);
-  comm.sum(std::span<std::int64_t>(sums));
+  group.ranks.sum(std::span<std::int64_t>(sums));
   return {sums[0], sums[1]};
 }
 

@@ -1,13 +1,10 @@
-#include "comm/mpi_comm.hpp"
+#include "comm/mpi_collectives.hpp"
 
+#include "comm/mpi_calls.hpp"
 #include "comm/tree_sum.hpp"
-
-#include <mpi.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <limits>
 #include <utility>
 
@@ -15,68 +12,18 @@ namespace kozero {
 
 namespace {
 
-void check(int code, char const* call) {
-  if (code == MPI_SUCCESS) return;
-  std::string text(MPI_MAX_ERROR_STRING, '\0');
-  int length = 0;
-  MPI_Error_string(code, text.data(), &length);
-  text.resize(static_cast<std::size_t>(length));
-  throw Error(fmt::format("{} failed ({}); look for the first rank that failed, and check the network and the nodes of "
-                          "the job",
-                          call, text));
-}
-
-// Every MPI call whose failure has a meaning goes through one of these. MPI 4 counts in 64 bits by calls of their own.
-#define KOZERO_MPI(call, ...) check(call(__VA_ARGS__), #call)
-#if MPI_VERSION >= 4
-#define KOZERO_MPI_COUNTED(call, ...) check(call##_c(__VA_ARGS__), #call "_c")
-using Count = MPI_Count;
-using Displacement = MPI_Aint;
-#else
-#define KOZERO_MPI_COUNTED(call, ...) KOZERO_MPI(call, __VA_ARGS__)
-using Count = int;
-using Displacement = int;
-#endif
-
-// Messages between two ranks: what a sum over ranks exchanges, and what exchange() was given.
-constexpr int sum_tag = 1;
-constexpr int exchange_tag = 2;
-
-// Waits as MPI_Waitall does, but lets other processes have the processor meanwhile: MPI libraries poll, and where ranks
-// outnumber processors each message would cost the rest of a time slice.
-void wait_for_all(std::vector<MPI_Request>& requests) {
-  int done = 0;
-  while (true) {
-    KOZERO_MPI(MPI_Testall, static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-    if (done) break;
-    sched_yield();
-  }
-  requests.clear();
-}
-
 void wait_for(MPI_Request request) {
   std::vector<MPI_Request> requests{request};
   wait_for_all(requests);
 }
 
-MPI_Datatype mpi_type(DType type) {
-  switch (type) {
-  case DType::f32: return MPI_FLOAT;
-  case DType::bf16:
-  case DType::f16: return MPI_UINT16_T;
-  case DType::f64: return MPI_DOUBLE;
-  case DType::i64: return MPI_INT64_T;
-  case DType::i32: return MPI_INT32_T;
-  case DType::u8: return MPI_BYTE;
-  }
-  return MPI_DATATYPE_NULL;
-}
+constexpr int sum_tag = first_collective_tag;
 
 void require_countable(std::int64_t elements) {
-  KOZERO_REQUIRE(std::in_range<Count>(elements),
+  KOZERO_REQUIRE(std::in_range<MpiCount>(elements),
                  "a block of the model has {} elements and the MPI library counts to {} (it is older than MPI 4); use "
                  "an MPI 4 library",
-                 elements, std::numeric_limits<Count>::max());
+                 elements, std::numeric_limits<MpiCount>::max());
 }
 
 unsigned char* at(Span const& span, std::int64_t element) {
@@ -85,11 +32,11 @@ unsigned char* at(Span const& span, std::int64_t element) {
 
 // A piece of every rank's interval: where it lies in an array, by rank.
 struct Pieces {
-  std::vector<Count> counts;
-  std::vector<Displacement> begins;
+  std::vector<MpiCount> counts;
+  std::vector<MpiDisplacement> begins;
   void add(std::int64_t begin, std::int64_t count) {
-    counts.push_back(static_cast<Count>(count));
-    begins.push_back(static_cast<Displacement>(begin));
+    counts.push_back(static_cast<MpiCount>(count));
+    begins.push_back(static_cast<MpiDisplacement>(begin));
   }
 };
 
@@ -103,6 +50,8 @@ public:
                        pieces_.begins.data(), mpi_type(whole.type), comm, &request_);
   }
   void finish(Lane const&) override { wait_for(request_); }
+  bool done() const override { return false; }
+  std::int64_t arrived_bytes() const override { return 0; }
 
 private:
   Pieces pieces_;
@@ -136,15 +85,19 @@ std::int64_t rounds_of(Partition const& partition, std::int64_t length) {
 
 } // namespace
 
-struct MpiComm::Impl {
-  MPI_Comm comm = MPI_COMM_NULL;
-  int rank = 0;
-  int size = 1;
-  MpiCommOptions options;
+struct MpiCollectives::Impl {
+  explicit Impl(MpiRanks& its_ranks)
+      : ranks(its_ranks), comm(ranks.communicator().handle), rank(ranks.rank()), size(ranks.size()) {}
+
+  MpiRanks& ranks;
+  MPI_Comm comm;
+  int rank;
+  int size;
+  MpiOptions options;
   PinnedBuffer<unsigned char> staging;
 
   bool stages(Span const& span) const {
-    return span.space == Space::device && options.device == MpiCommOptions::DeviceMemory::staged;
+    return span.space == Space::device && options.device == MpiOptions::DeviceMemory::staged;
   }
 
   // Elements of every rank's shard that fit when the staging memory is cut into `regions`.
@@ -231,7 +184,7 @@ private:
 
 } // namespace
 
-PinnedBuffer<unsigned char> staging_memory(Ledger& ledger, MpiCommOptions const& options, int ranks) {
+PinnedBuffer<unsigned char> staging_memory(Ledger& ledger, MpiOptions const& options, int ranks) {
   // Four regions at the most, each of a whole number of the largest elements for every rank. One message counts in int.
   std::int64_t const unit = std::int64_t{4} * 8 * ranks;
   std::int64_t const bytes = options.staging_bytes / unit * unit;
@@ -242,40 +195,21 @@ PinnedBuffer<unsigned char> staging_memory(Ledger& ledger, MpiCommOptions const&
   return {ledger, Category::staging, "messages", bytes, PinnedBuffer<unsigned char>::Init::none};
 }
 
-MpiComm::MpiComm(Ledger& ledger, MpiCommOptions const& options) : impl_(std::make_unique<Impl>()) {
-  KOZERO_REQUIRE(host_reaches_device || options.device == MpiCommOptions::DeviceMemory::staged,
+MpiCollectives::MpiCollectives(MpiRanks& ranks, Ledger& ledger, MpiOptions const& options)
+    : impl_(std::make_unique<Impl>(ranks)) {
+  KOZERO_REQUIRE(host_reaches_device || options.device == MpiOptions::DeviceMemory::staged,
                  "sums over ranks are made on the host (which does not reach this device's memory); stage it");
-  KOZERO_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &impl_->comm);
-  KOZERO_MPI(MPI_Comm_set_errhandler, impl_->comm, MPI_ERRORS_RETURN);
-  KOZERO_MPI(MPI_Comm_rank, impl_->comm, &impl_->rank);
-  KOZERO_MPI(MPI_Comm_size, impl_->comm, &impl_->size);
   impl_->options = options;
   impl_->staging = staging_memory(ledger, options, impl_->size);
 }
 
-MpiComm::~MpiComm() {
-  if (std::uncaught_exceptions() == 0) MPI_Comm_free(&impl_->comm);
-}
+MpiCollectives::~MpiCollectives() = default;
 
-int MpiComm::rank() const { return impl_->rank; }
-int MpiComm::size() const { return impl_->size; }
+void MpiCollectives::progress() {}
 
-std::string MpiComm::description() const {
-  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
-  int length = 0;
-  KOZERO_MPI(MPI_Get_library_version, text.data(), &length);
-  text.resize(static_cast<std::size_t>(length));
-  // "MPICH Version:\t4.0.2\nMPICH Release date:…", "Open MPI v4.1.4, package: …"
-  text = text.substr(0, text.find_first_of(",\n"));
-  std::string const noise = " Version:";
-  if (auto const found = text.find(noise); found != std::string::npos) text.erase(found, noise.size());
-  std::replace(text.begin(), text.end(), '\t', ' ');
-  return fmt::format("MPI ({})", text.substr(0, text.find('\0')));
-}
-
-Pending MpiComm::all_gather(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
-  KOZERO_ASSERT(partition.ranks() == size() && whole.count >= partition.size());
-  traffic().add(purpose, partition.size() - partition.shard(rank()).size(), size_of(whole.type));
+Pending MpiCollectives::all_gather(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
+  KOZERO_ASSERT(partition.ranks() == impl_->size && whole.count >= partition.size());
+  impl_->ranks.traffic().add(purpose, partition.size() - partition.shard(impl_->rank).size(), size_of(whole.type));
   if (impl_->stages(whole)) {
     impl_->gather_staged(lane, whole, partition);
     return {};
@@ -284,7 +218,7 @@ Pending MpiComm::all_gather(Lane const& lane, Span whole, Partition const& parti
   return Pending(std::make_unique<Gather>(impl_->comm, whole, partition));
 }
 
-void MpiComm::Impl::gather_staged(Lane const& lane, Span const& whole, Partition const& partition) {
+void MpiCollectives::Impl::gather_staged(Lane const& lane, Span const& whole, Partition const& partition) {
   std::int64_t const length = part_length(whole.type, 1);
   std::int64_t const element_bytes = size_of(whole.type);
   auto const staged = [&](int r) { return staging.data() + r * length * element_bytes; };
@@ -306,14 +240,14 @@ void MpiComm::Impl::gather_staged(Lane const& lane, Span const& whole, Partition
   lane.fence();
 }
 
-Pending MpiComm::reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
-  KOZERO_ASSERT(partition.ranks() == size() && whole.count >= partition.size());
-  traffic().add(purpose, (size() - 1) * partition.shard(rank()).size(), size_of(whole.type));
+Pending MpiCollectives::reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
+  KOZERO_ASSERT(partition.ranks() == impl_->size && whole.count >= partition.size());
+  impl_->ranks.traffic().add(purpose, (impl_->size - 1) * partition.shard(impl_->rank).size(), size_of(whole.type));
   bool const staged = impl_->stages(whole);
   if (whole.space != Space::host) lane.fence();
   int const regions = staged ? 4 : 2;
   std::int64_t const length = impl_->part_length(whole.type, regions);
-  Exchange exchange(impl_->comm, rank(), lane, whole, partition, staged, length);
+  Exchange exchange(impl_->comm, impl_->rank, lane, whole, partition, staged, length);
   auto const slot = [&](std::int64_t round) {
     int const half = static_cast<int>(round % 2);
     return Exchange::Slot{impl_->region(half, regions), staged ? impl_->region(2 + half, regions) : nullptr};
@@ -328,13 +262,13 @@ Pending MpiComm::reduce_scatter(Lane const& lane, Span whole, Partition const& p
   return {};
 }
 
-Pending MpiComm::all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
+Pending MpiCollectives::all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
   reduce_scatter(lane, whole, partition, purpose).wait(lane);
   return all_gather(lane, whole, partition, purpose);
 }
 
-Pending MpiComm::broadcast(Lane const& lane, Span data, int root, Traffic purpose) {
-  if (rank() != root) traffic().add(purpose, data.count, size_of(data.type));
+Pending MpiCollectives::broadcast(Lane const& lane, Span data, int root, Traffic purpose) {
+  if (impl_->rank != root) impl_->ranks.traffic().add(purpose, data.count, size_of(data.type));
   bool const staged = impl_->stages(data);
   if (data.space != Space::host) lane.fence();
   std::int64_t const element_bytes = size_of(data.type);
@@ -342,41 +276,19 @@ Pending MpiComm::broadcast(Lane const& lane, Span data, int root, Traffic purpos
   for (std::int64_t begin = 0; begin < data.count; begin += length) {
     std::int64_t const count = std::min(length, data.count - begin);
     unsigned char* const memory = staged ? impl_->staging.data() : at(data, begin);
-    if (staged && rank() == root) {
+    if (staged && impl_->rank == root) {
       copy_to_host(lane, memory, at(data, begin), count * element_bytes);
       lane.fence();
     }
     MPI_Request request = MPI_REQUEST_NULL;
     KOZERO_MPI(MPI_Ibcast, memory, static_cast<int>(count), mpi_type(data.type), root, impl_->comm, &request);
     wait_for(request);
-    if (staged && rank() != root) {
+    if (staged && impl_->rank != root) {
       copy_to_device(lane, at(data, begin), memory, count * element_bytes);
       lane.fence();
     }
   }
   return {};
-}
-
-void MpiComm::barrier() {
-  MPI_Request request = MPI_REQUEST_NULL;
-  KOZERO_MPI(MPI_Ibarrier, impl_->comm, &request);
-  wait_for(request);
-}
-
-void MpiComm::exchange(std::span<Outgoing const> sends, std::span<Incoming const> receives) {
-  std::vector<MPI_Request> requests;
-  for (auto const& [from, bytes] : receives) {
-    KOZERO_ASSERT(std::in_range<int>(bytes.size()));
-    traffic().add(Traffic::control, static_cast<std::int64_t>(bytes.size()), 1);
-    KOZERO_MPI(MPI_Irecv, bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, from, exchange_tag, impl_->comm,
-               &requests.emplace_back(MPI_REQUEST_NULL));
-  }
-  for (auto const& [to, bytes] : sends) {
-    KOZERO_ASSERT(std::in_range<int>(bytes.size()));
-    KOZERO_MPI(MPI_Isend, bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to, exchange_tag, impl_->comm,
-               &requests.emplace_back(MPI_REQUEST_NULL));
-  }
-  wait_for_all(requests);
 }
 
 } // namespace kozero

@@ -1,12 +1,12 @@
 #pragma once
-#include "comm/communicator.hpp"
+#include "comm/group.hpp"
 
 #include <functional>
 
 namespace kozero::test {
 
-/// Forwards to another communicator, and lets a test spoil this rank's gradients on their way into a reduction.
-class FaultyComm final : public Communicator {
+/// Those of another group, which let a test spoil this rank's gradients on their way into a reduction.
+class FaultyCollectives final : public Collectives {
 public:
   /// `spoil` gets the number of the reduction, from 0, and the gradients that this rank adds to it.
   using Spoil = std::function<void(std::int64_t reduction, Span gradients)>;
@@ -14,37 +14,33 @@ public:
     with_float_type(gradients.type,
                     [&]<class G>(G) { static_cast<G*>(gradients.data)[element] = static_cast<G>(value); });
   }
-  FaultyComm(Communicator& inner, Spoil spoil) : inner_(inner), spoil_(std::move(spoil)) {}
+  FaultyCollectives(Group const& inner, Spoil spoil) : inner_(inner), spoil_(std::move(spoil)) {}
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  std::string description() const override { return inner_.description(); }
-  using Communicator::broadcast;
+  /// The same ranks with these collectives.
+  operator Group() { return {inner_.ranks, *this}; }
+
   Pending all_gather(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override {
-    return inner_.all_gather(lane, whole, partition, purpose);
+    return inner_.collectives.all_gather(lane, whole, partition, purpose);
   }
   Pending reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override {
     spoil(whole, purpose);
-    return inner_.reduce_scatter(lane, whole, partition, purpose);
+    return inner_.collectives.reduce_scatter(lane, whole, partition, purpose);
   }
   Pending all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override {
     spoil(whole, purpose);
-    return inner_.all_reduce(lane, whole, partition, purpose);
+    return inner_.collectives.all_reduce(lane, whole, partition, purpose);
   }
   Pending broadcast(Lane const& lane, Span data, int root, Traffic purpose) override {
-    return inner_.broadcast(lane, data, root, purpose);
+    return inner_.collectives.broadcast(lane, data, root, purpose);
   }
-  void barrier() override { inner_.barrier(); }
-  void exchange(std::span<Outgoing const> sends, std::span<Incoming const> receives) override {
-    inner_.exchange(sends, receives);
-  }
+  void progress() override { inner_.collectives.progress(); }
 
 private:
   void spoil(Span whole, Traffic purpose) {
     if (purpose != Traffic::gradients) return;
     spoil_(reduction_++, whole);
   }
-  Communicator& inner_;
+  Group inner_;
   Spoil spoil_;
   std::int64_t reduction_ = 0;
 };

@@ -1,0 +1,24 @@
+#include "comm/pending.hpp"
+
+#include <exception>
+
+namespace kozero {
+
+void Pending::wait(Lane const& lane) {
+  if (!work_) return;
+  std::unique_ptr<Work> const work = std::move(work_);
+  work->finish(lane);
+}
+
+Pending::~Pending() {
+  if (std::uncaught_exceptions() == 0) wait(Lane());
+}
+
+Pending& Pending::operator=(Pending&& other) noexcept {
+  if (this == &other) return *this;
+  wait(Lane());
+  work_ = std::move(other.work_);
+  return *this;
+}
+
+} // namespace kozero

@@ -1,0 +1,48 @@
+#pragma once
+#include "core/lane.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace kozero {
+
+/// A collective under way. The memory given to it belongs to it until wait() has returned. Waiting twice is harmless;
+/// one that dies unwaited waits by itself, and ends the program should that fail.
+///
+///     Pending sum = collectives.reduce_scatter(lane, whole, partition, Traffic::gradients);
+///     …                    // it gets on between launches
+///     sum.wait(lane);      // what `lane` gets from now on sees the result
+///
+/// While an exception unwinds, one that dies abandons its collective: another rank may never come to it, and a rank
+/// that waits for it would never get to MPI_Abort. The program must end then without another collective.
+class Pending {
+public:
+  /// What has to be done to finish. Destroying it must not wait for other ranks.
+  class Work {
+  public:
+    virtual ~Work() = default;
+    virtual void finish(Lane const& lane) = 0;
+    virtual bool done() const = 0;
+    virtual std::int64_t arrived_bytes() const = 0;
+  };
+
+  Pending() = default; // already done
+  explicit Pending(std::unique_ptr<Work> work) : work_(std::move(work)) {}
+  Pending(Pending&&) = default;
+  Pending& operator=(Pending&& other) noexcept;
+  ~Pending();
+
+  /// What `lane` gets from now on runs after the collective. The host waits for other ranks' messages, and for nothing
+  /// else.
+  void wait(Lane const& lane);
+  /// Whether wait() would find nothing to wait for. Asks only: progress() gets things on.
+  bool done() const { return !work_ || work_->done(); }
+  /// Bytes of this rank's messages that have come since the call that started the collective: what came within that
+  /// call was waited for, and counts for nothing. 0 after wait().
+  std::int64_t arrived_bytes() const { return work_ ? work_->arrived_bytes() : 0; }
+
+private:
+  std::unique_ptr<Work> work_;
+};
+
+} // namespace kozero

@@ -1,0 +1,31 @@
+#include "comm/process_grid.hpp"
+
+#include <algorithm>
+
+namespace kozero {
+
+ProcessGrid::ProcessGrid(Ranks& world, ParallelConfig const& parallel, Ledger& ledger)
+    : shape_(grid_shape(parallel, world.size())) {
+  // All ranks come to the same splits: groups of a kind are alike.
+  for (GroupKind const kind : {GroupKind::world, GroupKind::state, GroupKind::context, GroupKind::tensor}) {
+    groups_[static_cast<std::size_t>(kind)] = &make(shape_.members(kind, world.rank()), world, ledger);
+  }
+}
+
+ProcessGrid::Made& ProcessGrid::make(std::vector<int> const& members, Ranks& world, Ledger& ledger) {
+  auto const same = std::ranges::find(made_, members, [](auto const& made) { return made->members; });
+  if (same != made_.end()) return **same;
+  std::unique_ptr<Ranks> split;
+  if (static_cast<int>(members.size()) < world.size()) split = world.split(members);
+  Ranks& ranks = split ? *split : world;
+  auto collectives = ranks.make_collectives(ledger);
+  made_.push_back(std::make_unique<Made>(members, std::move(split), ranks, std::move(collectives)));
+  return *made_.back();
+}
+
+Group ProcessGrid::group(GroupKind kind) const {
+  Made const& made = *groups_[static_cast<std::size_t>(kind)];
+  return {made.ranks, *made.collectives};
+}
+
+} // namespace kozero
