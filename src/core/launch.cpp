@@ -1,0 +1,54 @@
+#include "core/launch.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace kozero::detail {
+
+namespace {
+
+void count_copy(Space to, Space from) {
+  bool const pageable = to == Space::host || from == Space::host;
+  bool const link = (to == Space::pinned) != (from == Space::pinned);
+  ++(pageable ? activity().pageable_copies : link ? activity().link_copies : activity().device_copies);
+}
+
+#if !KOZERO_EMULATED
+
+template <class Byte, class Memory>
+using Bytes = Kokkos::View<Byte*, Kokkos::LayoutRight, typename Memory::space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+
+/// work(Memory()) with the tag of a space.
+template <class Work>
+void with_memory(Space space, Work const& work) {
+  switch (space) {
+  case Space::device: return work(DeviceMemory());
+  case Space::pinned: return work(PinnedMemory());
+  case Space::host: return work(HostMemory());
+  }
+}
+
+#endif
+
+} // namespace
+
+void copy_bytes(Lane const& lane, void* to, Space to_space, void const* from, Space from_space, std::int64_t bytes) {
+  if (bytes <= 0) return;
+  count_copy(to_space, from_space);
+#if KOZERO_EMULATED
+  lane.queue()->push_copy({to, to_space}, {from, from_space}, bytes);
+#else
+  with_memory(to_space, [&](auto to_memory) {
+    with_memory(from_space, [&](auto from_memory) {
+      auto const count = static_cast<std::size_t>(bytes);
+      Kokkos::deep_copy(
+          lane.exec(), Bytes<unsigned char, decltype(to_memory)>(static_cast<unsigned char*>(to), count),
+          Bytes<unsigned char const, decltype(from_memory)>(static_cast<unsigned char const*>(from), count));
+    });
+  });
+#endif
+  if (to_space == Space::host || from_space == Space::host) lane.fence("pageable copy");
+  BetweenLaunches::run();
+}
+
+} // namespace kozero::detail
