@@ -21,7 +21,9 @@ namespace kozero::emulated {
 namespace {
 
 constexpr std::int64_t range_bytes = std::int64_t{1} << 40; // of addresses, in each space
-constexpr std::int64_t margin = 64;                         // at least, behind a slice; poisoned under AddressSanitizer
+// Opened and closed as huge pages where the system has them: a small page costs as much as a large one.
+constexpr std::int64_t granule = 2 << 20;
+constexpr std::int64_t margin = 64; // at least, behind a slice; poisoned under AddressSanitizer
 
 constexpr int closed = PROT_NONE;
 constexpr int readable = PROT_READ;
@@ -32,7 +34,8 @@ std::int64_t page_bytes() {
   return bytes;
 }
 
-std::int64_t whole_pages(std::int64_t bytes) { return (bytes + page_bytes() - 1) / page_bytes() * page_bytes(); }
+std::int64_t round_up(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+std::int64_t whole_pages(std::int64_t bytes) { return round_up(bytes, page_bytes()); }
 
 /// For destructors and the like, which cannot throw.
 [[noreturn]] void end_program(std::string const& message) {
@@ -65,14 +68,17 @@ public:
                    "the emulated device gets no addresses ({}); lift the limit on virtual memory (ulimit -v)",
                    strerror(errno));
     madvise(memory, range_bytes, MADV_DONTDUMP);
-    begin_ = next_ = static_cast<char*>(memory);
+    begin_ = next_ = static_cast<char*>(memory) + (round_up(reinterpret_cast<std::intptr_t>(memory), granule) -
+                                                   reinterpret_cast<std::intptr_t>(memory));
+    end_ = static_cast<char*>(memory) + range_bytes;
+    if (space != Space::pinned) madvise(begin_, static_cast<std::size_t>(end_ - begin_), MADV_HUGEPAGE);
   }
 
-  bool holds(void const* p) const { return begin_ <= p && p < begin_ + range_bytes; }
+  bool holds(void const* p) const { return begin_ <= p && p < end_; }
 
   char* add(std::int64_t bytes, char const* label) {
     std::int64_t const taken = whole_pages(bytes + margin);
-    KOZERO_REQUIRE(bytes >= 0 && taken <= begin_ + range_bytes - next_,
+    KOZERO_REQUIRE(bytes >= 0 && taken <= end_ - granule - next_,
                    "{} memory: '{}' wants {} bytes (the emulated device has no addresses left for it)", name_of(space_),
                    label, bytes);
     char* const slice = std::exchange(next_, next_ + taken);
@@ -83,7 +89,7 @@ public:
       live_.push_back({slice, next_});
     }
     poison(slice + bytes, taken - bytes);
-    if (open_) protect(slice, next_, open);
+    if (open_) protect(slice, to_open(live_.back()).end, open);
     return slice;
   }
 
@@ -98,7 +104,10 @@ public:
   /// One system call for each run of slices with nothing released in between.
   void set_open(bool open_now) {
     if (std::exchange(open_, open_now) == open_now) return;
-    for (Pages const& pages : live_) protect(pages.begin, pages.end, open_ ? open : closed);
+    for (Pages const& run : live_) {
+      Pages const pages = to_open(run);
+      protect(pages.begin, pages.end, open_ ? open : closed);
+    }
   }
   bool is_open() const { return open_; }
 
@@ -112,6 +121,11 @@ public:
   }
 
 private:
+  /// With the rest of the last huge page, where nothing is yet.
+  Pages to_open(Pages run) const {
+    return {run.begin, run.end == next_ ? begin_ + round_up(run.end - begin_, granule) : run.end};
+  }
+
   void cut(Pages gone) {
     auto const run = std::upper_bound(live_.begin(), live_.end(), gone.begin,
                                       [](char const* p, Pages const& pages) { return p < pages.end; });
@@ -125,6 +139,7 @@ private:
   Space space_;
   char* begin_;
   char* next_;
+  char* end_;
   bool open_ = false;
   std::deque<Record> records_; // labels stay where they are
   std::vector<Pages> live_;
