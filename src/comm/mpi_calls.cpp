@@ -1,5 +1,6 @@
 #include "comm/mpi_calls.hpp"
 
+#include "core/between_launches.hpp"
 #include "core/error.hpp"
 
 #include <sched.h>
@@ -49,8 +50,16 @@ bool all_complete(std::vector<MPI_Request>& requests) {
   return complete != 0;
 }
 
+void wait_until(std::function<bool()> const& reached) {
+  while (!reached()) {
+    BetweenLaunches::run();
+    if (reached()) return;
+    sched_yield();
+  }
+}
+
 void wait_for_all(std::vector<MPI_Request>& requests) {
-  while (!all_complete(requests)) sched_yield();
+  wait_until([&] { return all_complete(requests); });
 }
 
 } // namespace kozero

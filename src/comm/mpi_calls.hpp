@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <vector>
 
 namespace kozero {
@@ -46,8 +47,10 @@ MPI_Datatype mpi_type(DType type);
 
 /// Whether all have come and left; then the list is empty. Does not wait.
 bool all_complete(std::vector<MPI_Request>& requests);
-/// Waits as MPI_Waitall does, but lets other processes have the processor meanwhile: MPI libraries poll, and where
-/// ranks outnumber processors each message would cost the rest of a time slice.
+/// Waits until it is true, for messages. Lets other processes have the processor meanwhile: MPI libraries poll, and
+/// where ranks outnumber processors each message would cost the rest of a time slice. And gets on with all collectives
+/// that are under way: another rank may need these to come where this one waits for it.
+void wait_until(std::function<bool()> const& reached);
 void wait_for_all(std::vector<MPI_Request>& requests);
 
 } // namespace kozero

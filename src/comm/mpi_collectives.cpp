@@ -1,23 +1,30 @@
 #include "comm/mpi_collectives.hpp"
 
 #include "comm/mpi_calls.hpp"
-#include "comm/tree_sum.hpp"
+#include "comm/rounds.hpp"
+#include "core/between_launches.hpp"
 
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace kozero {
 
 namespace {
 
-void wait_for(MPI_Request request) {
-  std::vector<MPI_Request> requests{request};
-  wait_for_all(requests);
-}
+// Operations that may have staging memory at once: the gradients of two units, and parameters.
+constexpr int n_slices = 4;
+// Each has two rounds under way, with incoming addends and a mirror each.
+constexpr int regions_of_slice = 4;
+constexpr std::int64_t largest_element = 8;
 
-constexpr int sum_tag = first_collective_tag;
+// Of a message that no memory bounds.
+constexpr std::int64_t long_piece_bytes = std::int64_t{1} << 30;
+
+// MPI promises 32767 tags. Operations under way at once are far fewer than those counted here.
+constexpr int n_numbers = 8192;
 
 void require_countable(std::int64_t elements) {
   KOZERO_REQUIRE(std::in_range<MpiCount>(elements),
@@ -26,269 +33,242 @@ void require_countable(std::int64_t elements) {
                  elements, std::numeric_limits<MpiCount>::max());
 }
 
-unsigned char* at(Span const& span, std::int64_t element) {
-  return static_cast<unsigned char*>(span.data) + element * size_of(span.type);
+std::vector<Interval> shards_of(Partition const& partition) {
+  std::vector<Interval> shards;
+  for (int r = 0; r < partition.ranks(); ++r) shards.push_back(partition.shard(r));
+  return shards;
 }
-
-// A piece of every rank's interval: where it lies in an array, by rank.
-struct Pieces {
-  std::vector<MpiCount> counts;
-  std::vector<MpiDisplacement> begins;
-  void add(std::int64_t begin, std::int64_t count) {
-    counts.push_back(static_cast<MpiCount>(count));
-    begins.push_back(static_cast<MpiDisplacement>(begin));
-  }
-};
-
-// An all_gather under way. MPI reads the pieces until it is complete.
-class Gather final : public Pending::Work {
-public:
-  Gather(MPI_Comm comm, Span const& whole, Partition const& partition) {
-    require_countable(partition.size());
-    for (int r = 0; r < partition.ranks(); ++r) pieces_.add(partition.shard(r).begin, partition.shard(r).size());
-    KOZERO_MPI_COUNTED(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, whole.data, pieces_.counts.data(),
-                       pieces_.begins.data(), mpi_type(whole.type), comm, &request_);
-  }
-  void finish(Lane const&) override { wait_for(request_); }
-  bool done() const override { return false; }
-  std::int64_t arrived_bytes() const override { return 0; }
-
-private:
-  Pieces pieces_;
-  MPI_Request request_ = MPI_REQUEST_NULL;
-};
-
-template <class Memory>
-using Bytes = Kokkos::View<unsigned char*, Kokkos::LayoutRight, Memory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-
-void copy_to_host(Lane const& lane, unsigned char* to, unsigned char* from, std::int64_t bytes) {
-  if (bytes == 0) return;
-  auto const n = static_cast<std::size_t>(bytes);
-  Kokkos::deep_copy(lane.exec(), Bytes<PinnedMemory>(to, n), Bytes<DeviceMemory>(from, n));
-}
-
-void copy_to_device(Lane const& lane, unsigned char* to, unsigned char* from, std::int64_t bytes) {
-  if (bytes == 0) return;
-  auto const n = static_cast<std::size_t>(bytes);
-  Kokkos::deep_copy(lane.exec(), Bytes<DeviceMemory>(to, n), Bytes<PinnedMemory>(from, n));
-}
-
-// The part of a shard that the given round moves, if each moves `length` elements of every shard.
-Interval part_of(Interval shard, std::int64_t round, std::int64_t length) {
-  return intersect({shard.begin + round * length, shard.begin + (round + 1) * length}, shard);
-}
-
-// No shard is longer than the first one, so all ranks count the same rounds.
-std::int64_t rounds_of(Partition const& partition, std::int64_t length) {
-  return (partition.shard(0).size() + length - 1) / length;
-}
-
-} // namespace
-
-struct MpiCollectives::Impl {
-  explicit Impl(MpiRanks& its_ranks)
-      : ranks(its_ranks), comm(ranks.communicator().handle), rank(ranks.rank()), size(ranks.size()) {}
-
-  MpiRanks& ranks;
-  MPI_Comm comm;
-  int rank;
-  int size;
-  MpiOptions options;
-  PinnedBuffer<unsigned char> staging;
-
-  bool stages(Span const& span) const {
-    return span.space == Space::device && options.device == MpiOptions::DeviceMemory::staged;
-  }
-
-  // Elements of every rank's shard that fit when the staging memory is cut into `regions`.
-  std::int64_t part_length(DType type, int regions) const { return staging.size() / regions / size / size_of(type); }
-  unsigned char* region(int number, int regions) const { return staging.data() + staging.size() / regions * number; }
-
-  void gather_staged(Lane const& lane, Span const& whole, Partition const& partition);
-};
-
-namespace {
-
-// A reduce_scatter: round k sends the k-th part of every other rank's shard to it and sums those parts of the own
-// shard that arrive. Two rounds may be under way, each in its half of the staging memory.
-class Exchange {
-public:
-  Exchange(MPI_Comm comm, int rank, Lane const& lane, Span const& whole, Partition const& partition, bool staged,
-           std::int64_t part_length)
-      : comm_(comm), rank_(rank), lane_(lane), whole_(whole), partition_(partition), staged_(staged),
-        part_length_(part_length) {}
-
-  // Memory of a round for what comes in, a piece from every rank, and if staged for what goes out.
-  struct Slot {
-    unsigned char* in = nullptr;
-    unsigned char* out = nullptr;
-  };
-
-  void start(std::int64_t round, Slot const& slot) {
-    if (staged_) {
-      for (int r = 0; r < partition_.ranks(); ++r) {
-        Interval const part = part_of(partition_.shard(r), round, part_length_);
-        copy_to_host(lane_, piece_in(slot.out, r), at(whole_, part.begin), part.size() * size_of(whole_.type));
-      }
-      lane_.fence();
-    }
-    auto& requests = requests_[round % 2];
-    Interval const own = part_of(partition_.shard(rank_), round, part_length_);
-    for (int step = 1; step < partition_.ranks(); ++step) {
-      int const from = (rank_ - step + partition_.ranks()) % partition_.ranks();
-      if (own.empty()) break;
-      KOZERO_MPI(MPI_Irecv, piece_in(slot.in, from), static_cast<int>(own.size()), mpi_type(whole_.type), from, sum_tag,
-                 comm_, &requests.emplace_back(MPI_REQUEST_NULL));
-    }
-    for (int step = 1; step < partition_.ranks(); ++step) {
-      int const to = (rank_ + step) % partition_.ranks();
-      Interval const part = part_of(partition_.shard(to), round, part_length_);
-      if (part.empty()) continue;
-      KOZERO_MPI(MPI_Isend, addend(slot, to, part), static_cast<int>(part.size()), mpi_type(whole_.type), to, sum_tag,
-                 comm_, &requests.emplace_back(MPI_REQUEST_NULL));
-    }
-  }
-
-  void finish(std::int64_t round, Slot const& slot) {
-    wait_for_all(requests_[round % 2]);
-    Interval const own = part_of(partition_.shard(rank_), round, part_length_);
-    std::vector<void const*> pieces;
-    for (int r = 0; r < partition_.ranks(); ++r) {
-      pieces.push_back(r == rank_ ? addend(slot, r, own) : piece_in(slot.in, r));
-    }
-    tree_sum(whole_.type, pieces, own.size(), addend(slot, rank_, own));
-    if (staged_) {
-      copy_to_device(lane_, at(whole_, own.begin), piece_in(slot.out, rank_), own.size() * size_of(whole_.type));
-    }
-  }
-
-private:
-  // Where the piece from or for a rank lies in a half of a slot.
-  unsigned char* piece_in(unsigned char* memory, int rank) const {
-    return memory + rank * part_length_ * size_of(whole_.type);
-  }
-  // Where the host finds this rank's addends of a part.
-  unsigned char* addend(Slot const& slot, int rank, Interval part) const {
-    return staged_ ? piece_in(slot.out, rank) : at(whole_, part.begin);
-  }
-
-  MPI_Comm comm_;
-  int rank_;
-  Lane const& lane_;
-  Span whole_;
-  Partition partition_;
-  bool staged_;
-  std::int64_t part_length_;
-  std::array<std::vector<MPI_Request>, 2> requests_;
-};
 
 } // namespace
 
 PinnedBuffer<unsigned char> staging_memory(Ledger& ledger, MpiOptions const& options, int ranks) {
-  // Four regions at the most, each of a whole number of the largest elements for every rank. One message counts in int.
-  std::int64_t const unit = std::int64_t{4} * 8 * ranks;
+  // One message counts in int.
+  std::int64_t const unit = regions_of_slice * largest_element * ranks;
   std::int64_t const bytes = options.staging_bytes / unit * unit;
-  KOZERO_REQUIRE(bytes > 0 && bytes <= std::numeric_limits<int>::max(),
+  KOZERO_REQUIRE(n_slices * unit <= bytes && bytes <= std::numeric_limits<int>::max(),
                  "{} bytes of staging memory do not serve {} ranks (they need at least {}, and at the most 2 GiB); use "
                  "another size",
-                 options.staging_bytes, ranks, unit);
+                 options.staging_bytes, ranks, n_slices * unit);
   return {ledger, Category::staging, "messages", bytes, PinnedBuffer<unsigned char>::Init::none};
 }
 
-MpiCollectives::MpiCollectives(MpiRanks& ranks, Ledger& ledger, MpiOptions const& options)
-    : impl_(std::make_unique<Impl>(ranks)) {
-  KOZERO_REQUIRE(host_reaches_device || options.device == MpiOptions::DeviceMemory::staged,
+struct MpiCollectives::Impl {
+  Impl(MpiRanks& its_ranks, Ledger& ledger, MpiOptions const& its_options)
+      : ranks(its_ranks), options(its_options), staging(staging_memory(ledger, options, ranks.size())) {}
+
+  bool stages(Span const& span) const {
+    return span.space == Space::device && options.device == MpiOptions::DeviceAccess::staged;
+  }
+  std::optional<int> free_slice() const;
+  RoundMemory memory(int slice, int half) const;
+  void advance_all();
+  Pending start(std::unique_ptr<Operation> operation);
+
+  MpiRanks& ranks;
+  MpiOptions options;
+  PinnedBuffer<unsigned char> staging;
+  LazyLane copies;
+  std::array<bool, n_slices> taken{};
+  std::vector<Operation*> under_way; // in the order of the calls
+  int calls = 0;
+  BetweenLaunches const gets_on{[this] { advance_all(); }};
+};
+
+/// A collective of which something is still to be done, by this rank or by others. The Pending owns it.
+class MpiCollectives::Operation : public Pending::Work {
+public:
+  Operation(Impl& impl, Traffic purpose) : impl_(impl), purpose_(purpose) { impl.under_way.push_back(this); }
+  ~Operation() override { std::erase(impl_.under_way, this); }
+
+  /// Whether it waits for a slice, and the one that it gets then.
+  virtual bool wants_slice() const { return false; }
+  virtual void take(int) {}
+  /// Gets on without waiting.
+  virtual void advance() = 0;
+
+  bool done() const override { return done_; }
+  std::int64_t arrived_bytes() const override { return arrived_bytes_; }
+  void finish(Lane const& lane) override {
+    impl_.ranks.traffic().add_early(purpose_, arrived_bytes_);
+    wait_until([this] { return done_; });
+    finished_.hold_back(lane);
+  }
+
+protected:
+  Impl& impl_;
+  std::int64_t arrived_bytes_ = 0;
+  bool done_ = false;
+  Event finished_; // never recorded where no lane has part in it
+
+private:
+  Traffic purpose_;
+};
+
+/// MPI reads the pieces until it is complete.
+class MpiCollectives::GatherInPlace final : public Operation {
+public:
+  GatherInPlace(Impl& impl, Traffic purpose, Span const& whole, Partition const& partition) : Operation(impl, purpose) {
+    require_countable(partition.size());
+    for (int r = 0; r < partition.ranks(); ++r) {
+      counts_.push_back(static_cast<MpiCount>(partition.shard(r).size()));
+      begins_.push_back(static_cast<MpiDisplacement>(partition.shard(r).begin));
+    }
+    lacks_bytes_ = (partition.size() - partition.shard(impl.ranks.rank()).size()) * size_of(whole.type);
+    KOZERO_MPI_COUNTED(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, whole.data, counts_.data(), begins_.data(),
+                       mpi_type(whole.type), impl.ranks.communicator().handle,
+                       &requests_.emplace_back(MPI_REQUEST_NULL));
+    looked_at_ = false;
+  }
+
+  void advance() override {
+    if (!std::exchange(looked_at_, true)) return; // within the call that started it
+    if (!all_complete(requests_)) return;
+    arrived_bytes_ = lacks_bytes_;
+    done_ = true;
+  }
+
+private:
+  std::vector<MpiCount> counts_;
+  std::vector<MpiDisplacement> begins_;
+  std::vector<MPI_Request> requests_;
+  std::int64_t lacks_bytes_ = 0;
+  bool looked_at_ = false;
+};
+
+/// Two series of rounds, each in half a slice.
+class MpiCollectives::RoundsThroughSlice final : public Operation {
+public:
+  RoundsThroughSlice(Impl& impl, Traffic purpose, Lane const& lane, Exchange exchange)
+      : Operation(impl, purpose), exchange_(std::move(exchange)), staged_(impl.stages(exchange_.whole)),
+        tag_(first_collective_tag + 2 * (impl.calls % n_numbers)) {
+    if (exchange_.whole.space != Space::host) given_before_.record(lane);
+  }
+  ~RoundsThroughSlice() override {
+    if (done_) give_slice(); // else messages may still come into it
+  }
+
+  bool wants_slice() const override { return !slice_ && (staged_ || exchange_.sums()); }
+  void take(int slice) override {
+    slice_ = slice;
+    impl_.taken[static_cast<std::size_t>(slice)] = true;
+  }
+
+  void advance() override {
+    if (!given_before_.done()) return;
+    if (series_.empty()) begin();
+    for (Rounds& rounds : series_) arrived_bytes_ += rounds.advance();
+    if (!std::ranges::all_of(series_, &Rounds::done)) return;
+    if (staged_) finished_.record(impl_.copies);
+    done_ = true;
+    give_slice(); // what comes next into it is behind the copies out of it, in the order of their lane
+  }
+
+private:
+  void begin() {
+    for (int const half : {0, 1}) {
+      RoundMemory memory = slice_ ? impl_.memory(*slice_, half) : RoundMemory{.piece_bytes = long_piece_bytes};
+      if (!staged_) memory.mirror = nullptr;
+      series_.emplace_back(impl_.ranks.communicator(), exchange_, memory, impl_.copies, tag_ + half, half);
+    }
+  }
+  void give_slice() {
+    if (slice_) impl_.taken[static_cast<std::size_t>(*slice_)] = false;
+    slice_.reset();
+  }
+
+  Exchange exchange_;
+  bool staged_;
+  int tag_;
+  Event given_before_; // to the caller's lane
+  std::optional<int> slice_;
+  std::vector<Rounds> series_;
+};
+
+std::optional<int> MpiCollectives::Impl::free_slice() const {
+  auto const free = std::ranges::find(taken, false);
+  if (free == taken.end()) return std::nullopt;
+  return static_cast<int>(free - taken.begin());
+}
+
+/// Of one of the two series of rounds. The mirror has its place whether an operation needs it or not: so nothing comes
+/// into memory that a copy up to the device may still read.
+RoundMemory MpiCollectives::Impl::memory(int slice, int half) const {
+  bool const mirrors = options.device == MpiOptions::DeviceAccess::staged;
+  std::int64_t const half_bytes = staging.size() / n_slices / 2;
+  std::int64_t const region_bytes = mirrors ? half_bytes / 2 : half_bytes;
+  std::int64_t const piece_bytes = region_bytes / ranks.size() / largest_element * largest_element;
+  unsigned char* const begin = staging.data() + (2 * slice + half) * (half_bytes / largest_element * largest_element);
+  return {
+      .incoming = begin, .mirror = mirrors ? begin + piece_bytes * ranks.size() : nullptr, .piece_bytes = piece_bytes};
+}
+
+void MpiCollectives::Impl::advance_all() {
+  bool slices_left = true; // for those that come later
+  for (Operation* const operation : under_way) {
+    if (operation->wants_slice()) {
+      auto const slice = slices_left ? free_slice() : std::nullopt;
+      slices_left = slice.has_value();
+      if (!slice) continue;
+      operation->take(*slice);
+    }
+    operation->advance();
+  }
+  std::erase_if(under_way, [](Operation const* operation) { return operation->done(); });
+}
+
+Pending MpiCollectives::Impl::start(std::unique_ptr<Operation> operation) {
+  ++calls;
+  Pending pending(std::move(operation));
+  BetweenLaunches::run();
+  return pending;
+}
+
+MpiCollectives::MpiCollectives(MpiRanks& ranks, Ledger& ledger, MpiOptions const& options) {
+  KOZERO_REQUIRE(host_reaches_device || options.device == MpiOptions::DeviceAccess::staged,
                  "sums over ranks are made on the host (which does not reach this device's memory); stage it");
-  impl_->options = options;
-  impl_->staging = staging_memory(ledger, options, impl_->size);
+  impl_ = std::make_unique<Impl>(ranks, ledger, options);
 }
 
 MpiCollectives::~MpiCollectives() = default;
 
-void MpiCollectives::progress() {}
+void MpiCollectives::progress() { BetweenLaunches::run(); }
 
 Pending MpiCollectives::all_gather(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
-  KOZERO_ASSERT(partition.ranks() == impl_->size && whole.count >= partition.size());
-  impl_->ranks.traffic().add(purpose, partition.size() - partition.shard(impl_->rank).size(), size_of(whole.type));
+  KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
+  int const rank = impl_->ranks.rank();
+  impl_->ranks.traffic().add(purpose, partition.size() - partition.shard(rank).size(), size_of(whole.type));
   if (impl_->stages(whole)) {
-    impl_->gather_staged(lane, whole, partition);
-    return {};
+    return impl_->start(std::make_unique<RoundsThroughSlice>(
+        *impl_, purpose, lane, Exchange{Exchange::Way::to_all, whole, shards_of(partition)}));
   }
-  if (whole.space != Space::host) lane.fence();
-  return Pending(std::make_unique<Gather>(impl_->comm, whole, partition));
-}
-
-void MpiCollectives::Impl::gather_staged(Lane const& lane, Span const& whole, Partition const& partition) {
-  std::int64_t const length = part_length(whole.type, 1);
-  std::int64_t const element_bytes = size_of(whole.type);
-  auto const staged = [&](int r) { return staging.data() + r * length * element_bytes; };
-  for (std::int64_t round = 0; round < rounds_of(partition, length); ++round) {
-    Pieces pieces;
-    for (int r = 0; r < size; ++r) pieces.add(r * length, part_of(partition.shard(r), round, length).size());
-    Interval const own = part_of(partition.shard(rank), round, length);
-    copy_to_host(lane, staged(rank), at(whole, own.begin), own.size() * element_bytes);
-    lane.fence();
-    MPI_Request request = MPI_REQUEST_NULL;
-    KOZERO_MPI_COUNTED(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, staging.data(), pieces.counts.data(),
-                       pieces.begins.data(), mpi_type(whole.type), comm, &request);
-    wait_for(request);
-    for (int r = 0; r < size; ++r) {
-      Interval const part = part_of(partition.shard(r), round, length);
-      if (r != rank) copy_to_device(lane, at(whole, part.begin), staged(r), part.size() * element_bytes);
-    }
-  }
-  lane.fence();
+  if (whole.space != Space::host) lane.fence("messages");
+  return impl_->start(std::make_unique<GatherInPlace>(*impl_, purpose, whole, partition));
 }
 
 Pending MpiCollectives::reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
-  KOZERO_ASSERT(partition.ranks() == impl_->size && whole.count >= partition.size());
-  impl_->ranks.traffic().add(purpose, (impl_->size - 1) * partition.shard(impl_->rank).size(), size_of(whole.type));
-  bool const staged = impl_->stages(whole);
-  if (whole.space != Space::host) lane.fence();
-  int const regions = staged ? 4 : 2;
-  std::int64_t const length = impl_->part_length(whole.type, regions);
-  Exchange exchange(impl_->comm, impl_->rank, lane, whole, partition, staged, length);
-  auto const slot = [&](std::int64_t round) {
-    int const half = static_cast<int>(round % 2);
-    return Exchange::Slot{impl_->region(half, regions), staged ? impl_->region(2 + half, regions) : nullptr};
-  };
-  std::int64_t const rounds = rounds_of(partition, length);
-  if (rounds > 0) exchange.start(0, slot(0));
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    if (round + 1 < rounds) exchange.start(round + 1, slot(round + 1));
-    exchange.finish(round, slot(round));
-  }
-  if (staged) lane.fence(); // the staging memory is free again
-  return {};
+  KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
+  auto const [rank, size] = std::pair(impl_->ranks.rank(), impl_->ranks.size());
+  impl_->ranks.traffic().add(purpose, (size - 1) * partition.shard(rank).size(), size_of(whole.type));
+  return impl_->start(std::make_unique<RoundsThroughSlice>(
+      *impl_, purpose, lane, Exchange{Exchange::Way::to_owners, whole, shards_of(partition)}));
 }
 
 Pending MpiCollectives::all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
-  reduce_scatter(lane, whole, partition, purpose).wait(lane);
-  return all_gather(lane, whole, partition, purpose);
+  KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
+  auto const [rank, size] = std::pair(impl_->ranks.rank(), impl_->ranks.size());
+  std::int64_t const own = partition.shard(rank).size();
+  impl_->ranks.traffic().add(purpose, (size - 1) * own + partition.size() - own, size_of(whole.type));
+  return impl_->start(std::make_unique<RoundsThroughSlice>(*impl_, purpose, lane,
+                                                           Exchange{Exchange::Way::both, whole, shards_of(partition)}));
 }
 
 Pending MpiCollectives::broadcast(Lane const& lane, Span data, int root, Traffic purpose) {
-  if (impl_->rank != root) impl_->ranks.traffic().add(purpose, data.count, size_of(data.type));
-  bool const staged = impl_->stages(data);
-  if (data.space != Space::host) lane.fence();
-  std::int64_t const element_bytes = size_of(data.type);
-  std::int64_t const length = staged ? impl_->staging.size() / element_bytes : std::int64_t{1} << 30;
-  for (std::int64_t begin = 0; begin < data.count; begin += length) {
-    std::int64_t const count = std::min(length, data.count - begin);
-    unsigned char* const memory = staged ? impl_->staging.data() : at(data, begin);
-    if (staged && impl_->rank == root) {
-      copy_to_host(lane, memory, at(data, begin), count * element_bytes);
-      lane.fence();
-    }
-    MPI_Request request = MPI_REQUEST_NULL;
-    KOZERO_MPI(MPI_Ibcast, memory, static_cast<int>(count), mpi_type(data.type), root, impl_->comm, &request);
-    wait_for(request);
-    if (staged && impl_->rank != root) {
-      copy_to_device(lane, at(data, begin), memory, count * element_bytes);
-      lane.fence();
-    }
-  }
-  return {};
+  KOZERO_ASSERT(0 <= root && root < impl_->ranks.size());
+  if (impl_->ranks.rank() != root) impl_->ranks.traffic().add(purpose, data.count, size_of(data.type));
+  std::vector<Interval> parts(static_cast<std::size_t>(impl_->ranks.size()));
+  parts[static_cast<std::size_t>(root)] = {0, data.count};
+  return impl_->start(
+      std::make_unique<RoundsThroughSlice>(*impl_, purpose, lane, Exchange{Exchange::Way::to_all, data, parts}));
 }
 
 } // namespace kozero

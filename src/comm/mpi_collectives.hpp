@@ -11,16 +11,28 @@ struct MpiOptions {
   /// Memory through which sums and device memory pass, whatever the size of the arrays.
   std::int64_t staging_bytes = std::int64_t{32} << 20;
   /// How MPI gets at Space::device: by its address, or through the staging memory with copies in a lane's order.
-  enum class DeviceMemory { reached, staged };
-  DeviceMemory device = host_reaches_device ? DeviceMemory::reached : DeviceMemory::staged;
+  enum class DeviceAccess { reached, staged };
+  DeviceAccess device = host_reaches_device ? DeviceAccess::reached : DeviceAccess::staged;
 };
 
 /// The staging memory of a rank of so many: options.staging_bytes, rounded down so that it can be cut evenly. Error
 /// when that is nothing, or more than a message can count.
 PinnedBuffer<unsigned char> staging_memory(Ledger& ledger, MpiOptions const& options, int ranks);
 
+/// Data of MpiRanks, moved by MPI beside other work: whatever is under way gets on between launches, in progress() and
+/// while anybody waits, in any order. MPI only moves data; sums are tree_sum's, on the host.
+///
+/// Sums, and device memory that MPI does not reach, pass in rounds through a slice of the staging memory (Rounds), with
+/// tags of their own. An operation that finds no slice free begins when one is, first come, first served: so the oldest
+/// that is not complete has a slice on every rank, and none waits for ever. An all_gather of memory that MPI reaches is
+/// one MPI_Iallgatherv, which begins with the call, as MPI wants these in one order.
+///
+/// Copies between device and staging memory have a lane of their own. They begin when what the caller's lane was given
+/// before has run, and wait() makes its lane run after them; the host waits for none.
 class MpiCollectives final : public Collectives {
 public:
+  /// `ranks` and the ledger must outlive it, and it all that is pending. Nothing but memory is taken: collective it is
+  /// not.
   MpiCollectives(MpiRanks& ranks, Ledger& ledger, MpiOptions const& options = {});
   ~MpiCollectives() override;
 
@@ -31,6 +43,9 @@ public:
   void progress() override;
 
 private:
+  class Operation;
+  class GatherInPlace;
+  class RoundsThroughSlice;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

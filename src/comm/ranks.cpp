@@ -10,9 +10,7 @@ namespace kozero {
 namespace {
 
 // Texts travel in whole words.
-std::size_t whole_words(std::int64_t bytes) {
-  return static_cast<std::size_t>((bytes + 7) / 8 * 8);
-}
+std::size_t whole_words(std::int64_t bytes) { return static_cast<std::size_t>((bytes + 7) / 8 * 8); }
 
 std::span<std::byte> bytes_of(std::string& text) { return std::as_writable_bytes(std::span(text)); }
 

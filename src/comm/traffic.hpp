@@ -15,12 +15,14 @@ public:
   struct Row {
     std::int64_t elements = 0;
     std::int64_t bytes = 0;
+    std::int64_t early_bytes = 0; // of those, what had come before anybody waited for it (Pending::arrived_bytes)
   };
   void add(Traffic purpose, std::int64_t elements, std::int64_t element_bytes) {
     Row& row = rows_[static_cast<std::size_t>(purpose)];
     row.elements += elements;
     row.bytes += elements * element_bytes;
   }
+  void add_early(Traffic purpose, std::int64_t bytes) { rows_[static_cast<std::size_t>(purpose)].early_bytes += bytes; }
   Row const& operator[](Traffic purpose) const { return rows_[static_cast<std::size_t>(purpose)]; }
 
 private:

@@ -1,0 +1,147 @@
+#include "comm/rounds.hpp"
+
+#include "comm/tree_sum.hpp"
+#include "core/launch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kozero {
+
+Rounds::Rounds(MpiRanks::Communicator const& ranks, Exchange const& exchange, RoundMemory const& memory,
+               Lane const& copies, int tag, std::int64_t first_round)
+    : ranks_(ranks), exchange_(exchange), memory_(memory), copies_(copies), tag_(tag),
+      length_(memory.piece_bytes / size_of(exchange.whole.type)), round_(first_round) {}
+
+std::int64_t Rounds::advance() {
+  auto const next = [this] {
+    switch (step_) {
+    case Step::begin: return begin();
+    case Step::lowering: return lower();
+    case Step::summing: return sum();
+    case Step::telling: return tell();
+    case Step::end: return end();
+    case Step::done: break;
+    }
+    return Outcome::must_wait;
+  };
+  while (next() == Outcome::on) {
+  }
+  return std::exchange(arrived_bytes_, 0);
+}
+
+Rounds::Outcome Rounds::begin() {
+  bool const left = std::ranges::any_of(exchange_.parts, [&](Interval p) { return round_ * length_ < p.size(); });
+  if (!left) {
+    step_ = Step::done;
+    return Outcome::must_wait;
+  }
+  if (memory_.mirror) {
+    for (int r = 0; r < ranks_.size; ++r) {
+      if (!exchange_.sums() && r != ranks_.rank) continue;
+      copy(copies_, on_pinned(piece(memory_.mirror, r)), on_device(in_array(r)), bytes_of(part(r).size()));
+    }
+    // Also where nothing is copied: it is past what the round before has sent up from the same memory.
+    lowered_.record(copies_);
+  }
+  step_ = Step::lowering;
+  return Outcome::on;
+}
+
+Rounds::Outcome Rounds::lower() {
+  if (!lowered_.done()) return Outcome::must_wait;
+  if (exchange_.sums()) {
+    post_addends();
+    step_ = Step::summing;
+  } else {
+    post_results();
+    step_ = Step::telling;
+  }
+  return Outcome::must_wait;
+}
+
+Rounds::Outcome Rounds::sum() {
+  if (!messages_complete()) return Outcome::must_wait;
+  std::vector<void const*> addends;
+  for (int r = 0; r < ranks_.size; ++r) {
+    addends.push_back(r == ranks_.rank ? reached(r) : piece(memory_.incoming, r));
+  }
+  tree_sum(exchange_.whole.type, addends, part(ranks_.rank).size(), reached(ranks_.rank));
+  if (!exchange_.tells()) {
+    step_ = Step::end;
+    return Outcome::on;
+  }
+  post_results();
+  step_ = Step::telling;
+  return Outcome::must_wait;
+}
+
+Rounds::Outcome Rounds::tell() {
+  if (!messages_complete()) return Outcome::must_wait;
+  step_ = Step::end;
+  return Outcome::on;
+}
+
+Rounds::Outcome Rounds::end() {
+  if (memory_.mirror) {
+    for (int r = 0; r < ranks_.size; ++r) {
+      bool const is_new = r == ranks_.rank ? exchange_.sums() : exchange_.tells();
+      if (!is_new) continue;
+      copy(copies_, on_device(in_array(r)), on_pinned(piece(memory_.mirror, r)), bytes_of(part(r).size()));
+    }
+  }
+  round_ += 2;
+  step_ = Step::begin;
+  return Outcome::on;
+}
+
+void Rounds::post_addends() {
+  std::int64_t const own = part(ranks_.rank).size();
+  for_each_other([&](int from, int) { receive(from, piece(memory_.incoming, from), own); });
+  for_each_other([&](int, int to) { send(to, reached(to), part(to).size()); });
+}
+
+void Rounds::post_results() {
+  std::int64_t const own = part(ranks_.rank).size();
+  for_each_other([&](int from, int) { receive(from, reached(from), part(from).size()); });
+  for_each_other([&](int, int to) { send(to, reached(ranks_.rank), own); });
+}
+
+bool Rounds::messages_complete() {
+  if (!receives_.empty() && all_complete(receives_)) arrived_bytes_ += std::exchange(coming_bytes_, 0);
+  return receives_.empty() && (sends_.empty() || all_complete(sends_));
+}
+
+Interval Rounds::part(int rank) const {
+  Interval const whole = exchange_.parts[static_cast<std::size_t>(rank)];
+  return intersect({whole.begin + round_ * length_, whole.begin + (round_ + 1) * length_}, whole);
+}
+
+unsigned char* Rounds::in_array(int rank) const {
+  return static_cast<unsigned char*>(exchange_.whole.data) + bytes_of(part(rank).begin);
+}
+
+unsigned char* Rounds::reached(int rank) const { return memory_.mirror ? piece(memory_.mirror, rank) : in_array(rank); }
+
+void Rounds::receive(int from, unsigned char* to, std::int64_t elements) {
+  if (elements == 0) return;
+  coming_bytes_ += bytes_of(elements);
+  KOZERO_MPI(MPI_Irecv, to, static_cast<int>(elements), mpi_type(exchange_.whole.type), from, tag_, ranks_.handle,
+             &receives_.emplace_back(MPI_REQUEST_NULL));
+}
+
+void Rounds::send(int to, unsigned char* from, std::int64_t elements) {
+  if (elements == 0) return;
+  KOZERO_MPI(MPI_Isend, from, static_cast<int>(elements), mpi_type(exchange_.whole.type), to, tag_, ranks_.handle,
+             &sends_.emplace_back(MPI_REQUEST_NULL));
+}
+
+/// work(from, to): in each step every rank has another partner on either side.
+template <class Work>
+void Rounds::for_each_other(Work const& work) const {
+  for (int step = 1; step < ranks_.size; ++step) {
+    work((ranks_.rank - step + ranks_.size) % ranks_.size, (ranks_.rank + step) % ranks_.size);
+  }
+}
+
+} // namespace kozero
