@@ -39,7 +39,7 @@ void require_delivered(Ranks& ranks, std::vector<Post> const& posts, Order order
   if (order == Order::reversed) {
     std::ranges::stable_sort(incoming, std::ranges::greater(), [&](std::size_t p) { return posts[p].from; });
   }
-  for (std::size_t const p : incoming) received.emplace_back(posts[p].count);
+  for (std::size_t const p : incoming) received.emplace_back(posts[p].count, Space::host);
 
   std::vector<Outgoing> sends;
   std::vector<Incoming> receives;

@@ -2,11 +2,14 @@
 // Numbers that every rank can compute for every other one, and their sums by a tree written down independently of
 // comm/tree_sum.
 #include "comm/group.hpp"
+#include "core/launch.hpp"
+#include "core/ledger.hpp"
 #include "core/rng.hpp"
 #include "support/catch.hpp"
 
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -45,14 +48,33 @@ bool same_bits(T const& a, T const& b) {
   return std::memcmp(&a, &b, sizeof(T)) == 0;
 }
 
-/// An array between guards that no collective may touch.
+/// An array between guards that no collective may touch, in the memory that a test wants, with a copy on the host that
+/// is written before span() and read after fetch().
 template <class T>
 class GuardedArray {
 public:
-  explicit GuardedArray(std::int64_t size) : size_(size), memory_(static_cast<std::size_t>(size + 2 * guard), edge()) {}
-  T& operator[](std::int64_t i) { return memory_[static_cast<std::size_t>(i + guard)]; }
+  explicit GuardedArray(std::int64_t size, Space space = Space::device)
+      : size_(size), space_(space), host_(static_cast<std::size_t>(size + 2 * guard), edge()) {
+    auto const n = std::ssize(host_);
+    if (space != Space::host) pinned_ = {*ledger_, Category::workspace, "test", n};
+    if (space == Space::device) device_ = {*ledger_, Category::workspace, "test", n};
+  }
+  T& operator[](std::int64_t i) { return host_[static_cast<std::size_t>(i + guard)]; }
   std::int64_t size() const { return size_; }
-  Span span(Space space = Space::device) { return {memory_.data() + guard, size_, dtype_of<T>, space}; }
+
+  /// What the host has written, given to the lane.
+  Span span(Lane const& lane = Lane()) {
+    if (space_ != Space::host) std::memcpy(pinned_.data(), host_.data(), host_.size() * sizeof(T));
+    if (space_ == Space::device) copy(lane, device_.pointer(), pinned_.pointer(), pinned_.size());
+    return {memory() + guard, size_, dtype_of<T>, space_};
+  }
+  /// What the lane will have left there.
+  void fetch(Lane const& lane = Lane()) {
+    if (space_ == Space::device) copy(lane, on_host(host_.data()), device_.pointer(), device_.size());
+    if (space_ != Space::pinned) return;
+    lane.fence("test");
+    std::memcpy(host_.data(), pinned_.data(), host_.size() * sizeof(T));
+  }
   bool guards_intact() {
     for (std::int64_t i = 0; i < guard; ++i) {
       if (!same_bits((*this)[-1 - i], edge()) || !same_bits((*this)[size_ + i], edge())) return false;
@@ -63,8 +85,16 @@ public:
 private:
   static constexpr std::int64_t guard = 16;
   static T edge() { return static_cast<T>(77); }
+  T* memory() {
+    return space_ == Space::device ? device_.data() : space_ == Space::pinned ? pinned_.data() : host_.data();
+  }
+
+  std::unique_ptr<Ledger> ledger_ = std::make_unique<Ledger>();
   std::int64_t size_;
-  std::vector<T> memory_;
+  Space space_;
+  std::vector<T> host_;
+  PinnedBuffer<T> pinned_;
+  DeviceBuffer<T> device_;
 };
 
 /// Fills it with this rank's addends.
@@ -83,6 +113,7 @@ void fill_shard(GuardedArray<T>& array, std::uint32_t stream, Interval shard) {
 
 template <class T>
 void require_gathered(GuardedArray<T>& array, std::uint32_t stream) {
+  array.fetch();
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < array.size(); ++i) wrong += !same_bits(array[i], addend<T>(stream, 0, i));
   REQUIRE(wrong == 0);
@@ -91,6 +122,7 @@ void require_gathered(GuardedArray<T>& array, std::uint32_t stream) {
 
 template <class T>
 void require_summed(GuardedArray<T>& array, std::uint32_t stream, int ranks, Interval interval) {
+  array.fetch();
   std::int64_t wrong = 0;
   for (std::int64_t i = interval.begin; i < interval.end; ++i) {
     wrong += !same_bits(array[i], sum_over_ranks<T>(stream, ranks, i));
