@@ -1,6 +1,7 @@
 #include "io/checkpoint_file.hpp"
 
 #include "core/hash.hpp"
+#include "core/launch.hpp"
 #include "io/checkpoint_memory.hpp"
 
 #include <fmt/ranges.h>
@@ -25,11 +26,11 @@ std::int64_t checksum_elements(std::int64_t count) {
 }
 
 /// Memory that host code cannot touch is copied part by part through a buffer.
-unsigned char const* on_host(StateEntry const& entry, Interval part, Bytes& buffer) {
+unsigned char const* in_host_memory(StateEntry const& entry, Interval part, Bytes& buffer) {
   auto* const data = address_of(entry, part.begin);
   if (host_reaches(entry.space)) return data;
   buffer.resize(static_cast<std::size_t>(part.size() * size_of(entry.type)));
-  Kokkos::deep_copy(HostBytes(buffer.data(), buffer.size()), DeviceBytes(data, buffer.size()));
+  copy(Lane(), on_host(buffer.data()), on_device(data), static_cast<std::int64_t>(buffer.size()));
   return buffer.data();
 }
 
@@ -80,7 +81,7 @@ void write_share(fs::path const& path, hid_t file, Types const& types, TensorSha
     Hash128 hash;
     for (std::int64_t done = at; done < checked.end;) {
       Interval const part = intersect(entry->interval, checked);
-      auto const* const data = on_host(*entry, part, buffer);
+      auto const* const data = in_host_memory(*entry, part, buffer);
       hash.update(data, static_cast<std::size_t>(part.size() * size_of(share.type)));
       Selection const selection(job, dataset.id(), {part.begin - begin, part.end - begin});
       KOZERO_HDF5_CALL(job,

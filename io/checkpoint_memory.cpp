@@ -1,5 +1,7 @@
 #include "io/checkpoint_memory.hpp"
 
+#include "core/launch.hpp"
+
 #include <cstring>
 
 namespace kozero::checkpoint {
@@ -24,8 +26,7 @@ void copy_to(StateEntry const& entry, Interval part, unsigned char const* elemen
   if (host_reaches(entry.space)) {
     std::memcpy(data, elements, bytes);
   } else {
-    using ConstHostBytes = Kokkos::View<unsigned char const*, HostMemory, Unmanaged>;
-    Kokkos::deep_copy(DeviceBytes(data, bytes), ConstHostBytes(elements, bytes));
+    copy(Lane(), on_device(data), on_host(elements), static_cast<std::int64_t>(bytes));
   }
 }
 

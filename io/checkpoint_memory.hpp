@@ -1,8 +1,7 @@
 #pragma once
 // Between an entry's memory and host memory that a file is read into. Private to io.
 
-#include "core/kokkos.hpp"
-#include "core/views.hpp"
+#include "core/memory.hpp"
 #include "io/state_entry.hpp"
 
 #include <vector>
@@ -10,8 +9,6 @@
 namespace kozero::checkpoint {
 
 using Bytes = std::vector<unsigned char>;
-using HostBytes = Kokkos::View<unsigned char*, HostMemory, Unmanaged>;
-using DeviceBytes = Vec<unsigned char>;
 
 inline bool host_reaches(Space space) { return space != Space::device || host_reaches_device; }
 

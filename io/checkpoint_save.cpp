@@ -46,7 +46,6 @@ fs::path save_checkpoint(fs::path const& run_dir, CheckpointInfo const& info, st
   KOZERO_REQUIRE(keep >= 1, "checkpoint.keep is {} (the newest checkpoint always stays); set it to 1 or more", keep);
   bool const leads = comm.rank() == 0;
   std::int64_t const step = info.counters.updates_applied;
-  Kokkos::fence(); // results go to host code
 
   // Ranks may have different working folders; rank 0's counts.
   std::string checkpoints;

@@ -49,7 +49,6 @@ struct BackwardInput {
   Vec<float const> delta;
   AttentionShape shape;
   std::int64_t scratch_bytes;
-  int scratch_level;
 };
 
 // dq of a tile of queries; lanes are queries.
@@ -61,11 +60,11 @@ struct QueryTile {
   static std::int64_t scratch_rows(std::int64_t d) { return 6 * padded(d) + 2 * tile_lanes + 2; }
 
   KOKKOS_FORCEINLINE_FUNCTION void operator()(RowTeam const& team, std::int64_t index) const {
-    TilePlace const place(in.shape, static_cast<std::int64_t>(in.dout.extent(1)), index);
+    TilePlace const place(in.shape, cols(in.dout), index);
     std::int64_t const d = place.d;
     std::int64_t const dp = padded(d);
     float const scale = 1.0f / math::sqrt(static_cast<float>(d));
-    Scratch scratch(team, in.scratch_level, in.scratch_bytes);
+    Scratch scratch(team, in.scratch_bytes);
     float* const q = scratch.take(dp);
     float* const dout = scratch.take(dp);
     float* const k_rows = scratch.take(dp);
@@ -110,11 +109,11 @@ struct KeyTile {
   static std::int64_t scratch_rows(std::int64_t d) { return 8 * padded(d) + 2 * tile_lanes + 2; }
 
   KOKKOS_FORCEINLINE_FUNCTION void operator()(RowTeam const& team, std::int64_t index) const {
-    TilePlace const place(in.shape, static_cast<std::int64_t>(in.dout.extent(1)), index);
+    TilePlace const place(in.shape, cols(in.dout), index);
     std::int64_t const d = place.d;
     std::int64_t const dp = padded(d);
     float const scale = 1.0f / math::sqrt(static_cast<float>(d));
-    Scratch scratch(team, in.scratch_level, in.scratch_bytes);
+    Scratch scratch(team, in.scratch_bytes);
     float* const k = scratch.take(dp);
     float* const v = scratch.take(dp);
     float* const q_rows = scratch.take(dp);
@@ -161,10 +160,8 @@ struct KeyTile {
 template <class Tile, class T>
 void run_tiles(Lane const& lane, char const* label, Mat<T> dqkv, BackwardInput<T> in) {
   std::int64_t const d = cols(in.dout) / in.shape.heads;
-  Launch const launch(lane, in.shape, Scratch::bytes(Tile::scratch_rows(d)));
-  in.scratch_bytes = launch.scratch_bytes;
-  in.scratch_level = launch.scratch_level;
-  for_each_row(label, launch.policy, Tile{dqkv, in});
+  in.scratch_bytes = Scratch::bytes(Tile::scratch_rows(d));
+  for_each_row(lane, label, teams_of(in.shape), in.scratch_bytes, Tile{dqkv, in});
 }
 
 } // namespace
@@ -174,7 +171,7 @@ void attention_backward(Lane const& lane, AttentionShape const& shape, Mat<T> dq
                         ConstMat<T> out, Vec<float const> logsumexp, ConstMat<T> qkv) {
   if (shape.batch * shape.context * shape.heads == 0) return;
   output_dot_gradient<T>(lane, shape, delta, dout, out);
-  BackwardInput<T> const in{dout, qkv, logsumexp, delta, shape, 0, 0};
+  BackwardInput<T> const in{dout, qkv, logsumexp, delta, shape, 0};
   run_tiles<QueryTile<T>>(lane, "kozero::attention::backward::queries", dqkv, in);
   run_tiles<KeyTile<T>>(lane, "kozero::attention::backward::keys", dqkv, in);
 }

@@ -61,16 +61,15 @@ struct ForwardTile {
   Mat<T const> qkv;
   AttentionShape shape;
   std::int64_t scratch_bytes;
-  int scratch_level;
 
   // Rows of scratch that a team takes.
   static std::int64_t scratch_rows(std::int64_t d) { return 4 * padded(d) + tile_lanes + 3; }
 
   KOKKOS_FORCEINLINE_FUNCTION void operator()(RowTeam const& team, std::int64_t index) const {
-    TilePlace const place(shape, static_cast<std::int64_t>(out.extent(1)), index);
+    TilePlace const place(shape, cols(out), index);
     std::int64_t const d = place.d;
     std::int64_t const dp = padded(d);
-    Scratch scratch(team, scratch_level, scratch_bytes);
+    Scratch scratch(team, scratch_bytes);
     float* const q = scratch.take(dp);
     float* const k = scratch.take(dp);
     float* const v = scratch.take(dp);
@@ -103,9 +102,9 @@ void attention_forward(Lane const& lane, AttentionShape const& shape, Mat<T> out
                        ConstMat<T> qkv) {
   if (shape.batch * shape.context * shape.heads == 0) return;
   std::int64_t const d = cols(out) / shape.heads;
-  Launch const launch(lane, shape, Scratch::bytes(ForwardTile<T>::scratch_rows(d)));
-  for_each_row("kozero::attention::forward", launch.policy,
-               ForwardTile<T>{out, logsumexp, qkv, shape, launch.scratch_bytes, launch.scratch_level});
+  std::int64_t const scratch_bytes = Scratch::bytes(ForwardTile<T>::scratch_rows(d));
+  for_each_row(lane, "kozero::attention::forward", teams_of(shape), scratch_bytes,
+               ForwardTile<T>{out, logsumexp, qkv, shape, scratch_bytes});
 }
 
 template void attention_forward(Lane const&, AttentionShape const&, Mat<float>, Vec<float>, ConstMat<float>);

@@ -12,7 +12,7 @@
 namespace kozero::attention {
 
 /// Queries and keys of a tile. Smaller on accelerators, whose scratch memory is small.
-inline constexpr std::int64_t tile_lanes = host_reaches_device ? 64 : 32;
+inline constexpr std::int64_t tile_lanes = runs_on_host<Lane> ? 64 : 32;
 
 /// Rows that tile_product works on at once; row counts are padded to a multiple of it.
 inline constexpr std::int64_t row_group = 8;
@@ -31,9 +31,8 @@ KOKKOS_FORCEINLINE_FUNCTION void grid_loop([[maybe_unused]] RowTeam const& team,
     for (std::int64_t column = 0; column < n_columns; ++column) body(row, column);
   }
 #else
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n_rows * n_columns),
-                       [&](std::int64_t index) { body(index / n_columns, index % n_columns); });
-  team.team_barrier();
+  team.loop(n_rows * n_columns, [&](std::int64_t index) { body(index / n_columns, index % n_columns); });
+  team.barrier();
 #endif
 }
 
@@ -47,10 +46,10 @@ KOKKOS_FORCEINLINE_FUNCTION void lane_loop([[maybe_unused]] RowTeam const& team,
     for (std::int64_t lane = 0; lane < tile_lanes; ++lane) body(row, lane);
   }
 #else
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, std::int64_t{tile_lanes}), [&](std::int64_t lane) {
+  team.loop(tile_lanes, [&](std::int64_t lane) {
     for (std::int64_t row = 0; row < n_rows; ++row) body(row, lane);
   });
-  team.team_barrier();
+  team.barrier();
 #endif
 }
 
@@ -150,9 +149,8 @@ struct TilePlace {
   /// The rows of a tile in [N, C] (part 0) or in one of the parts of [N, 3C]: 0 q, 1 k, 2 v.
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION HeadRows<T> rows(Mat<T> const& matrix, std::int64_t of_tile, int part = 0) const {
-    std::int64_t const stride = static_cast<std::int64_t>(matrix.stride(0));
     std::int64_t const row = window_row + of_tile * tile_lanes;
-    return {matrix.data() + row * stride + part * width + column, stride, count(of_tile), d};
+    return {matrix.data() + row * matrix.stride() + part * width + column, matrix.stride(), count(of_tile), d};
   }
   /// The entries of a tile in [B·H·T].
   template <class T>
@@ -222,9 +220,8 @@ class Scratch {
 public:
   static constexpr std::int64_t line = 64;
 
-  KOKKOS_FORCEINLINE_FUNCTION Scratch(RowTeam const& team, int level, std::int64_t bytes) {
-    void* const memory = team.team_scratch(level).get_shmem(static_cast<int>(bytes));
-    std::uintptr_t const address = reinterpret_cast<std::uintptr_t>(memory);
+  KOKKOS_FORCEINLINE_FUNCTION Scratch(RowTeam const& team, std::int64_t bytes) {
+    std::uintptr_t const address = reinterpret_cast<std::uintptr_t>(team.scratch(bytes));
     next_ = reinterpret_cast<float*>((address + line - 1) / line * line);
   }
   /// [n_rows][tile_lanes], or its transpose.
@@ -242,17 +239,9 @@ private:
   float* next_;
 };
 
-/// A team for each (window, head, tile), with scratch memory for its pieces.
-struct Launch {
-  RowPolicy policy;
-  std::int64_t scratch_bytes;
-  int scratch_level; // 0 is the fast one; what does not fit goes to level 1, which is large everywhere
-
-  Launch(Lane const& lane, AttentionShape const& shape, std::int64_t bytes)
-      : policy(row_policy(lane, shape.batch * shape.heads * TilePlace::tiles_of(shape.context))), scratch_bytes(bytes),
-        scratch_level(bytes <= static_cast<std::int64_t>(RowPolicy::scratch_size_max(0)) ? 0 : 1) {
-    policy.set_scratch_size(scratch_level, Kokkos::PerTeam(static_cast<int>(bytes)));
-  }
-};
+/// A team for each (window, head, tile).
+inline std::int64_t teams_of(AttentionShape const& shape) {
+  return shape.batch * shape.heads * TilePlace::tiles_of(shape.context);
+}
 
 } // namespace kozero::attention

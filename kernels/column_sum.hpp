@@ -12,6 +12,7 @@ namespace detail {
 inline constexpr std::int64_t column_chunk = 64; // columns a team takes
 inline constexpr std::int64_t row_block = 64;    // rows that are summed before they join the total, on a host
 inline constexpr int row_slices = 16;            // rows r, r + 16, … are summed apart, on an accelerator
+inline constexpr std::int64_t slice_bytes = row_slices * column_chunk * static_cast<std::int64_t>(sizeof(float));
 
 template <class Term>
 KOKKOS_FORCEINLINE_FUNCTION void add_columns_on_host(Vec<float> const& sum, std::int64_t n, std::int64_t column,
@@ -32,7 +33,7 @@ template <class Term>
 KOKKOS_FORCEINLINE_FUNCTION void add_columns_by_team(RowTeam const& team, float* part, Vec<float> const& sum,
                                                      std::int64_t n, std::int64_t column, std::int64_t count,
                                                      Term const& term) {
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, row_slices * column_chunk), [&](std::int64_t index) {
+  team.loop(row_slices * column_chunk, [&](std::int64_t index) {
     std::int64_t const j = index % column_chunk;
     float total = 0;
     if (j < count) {
@@ -40,8 +41,8 @@ KOKKOS_FORCEINLINE_FUNCTION void add_columns_by_team(RowTeam const& team, float*
     }
     part[index] = total;
   });
-  team.team_barrier();
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, count), [&](std::int64_t j) {
+  team.barrier();
+  team.loop(count, [&](std::int64_t j) {
     float total = 0;
     for (int slice = 0; slice < row_slices; ++slice) total += part[slice * column_chunk + j];
     sum(column + j) += total;
@@ -55,13 +56,10 @@ template <class Term>
 void add_column_sums(Lane const& lane, char const* label, Vec<float> sum, std::int64_t n, Term const& term) {
   std::int64_t const columns = rows(sum);
   if (n <= 0 || columns <= 0) return;
-  int const chunks = static_cast<int>((columns + detail::column_chunk - 1) / detail::column_chunk);
-  auto policy = row_policy(lane, chunks);
-  if (!host_reaches_device) {
-    policy.set_scratch_size(0, Kokkos::PerTeam(detail::row_slices * detail::column_chunk * int(sizeof(float))));
-  }
+  std::int64_t const chunks = (columns + detail::column_chunk - 1) / detail::column_chunk;
+  std::int64_t const scratch_bytes = runs_on_host<Lane> ? 0 : detail::slice_bytes;
   for_each_row(
-      label, policy, KOKKOS_LAMBDA(RowTeam const& team, std::int64_t chunk) {
+      lane, label, chunks, scratch_bytes, KOKKOS_LAMBDA(RowTeam const& team, std::int64_t chunk) {
         std::int64_t const column = chunk * detail::column_chunk;
         std::int64_t const left = columns - column;
         std::int64_t const count = left < detail::column_chunk ? left : detail::column_chunk;
@@ -69,8 +67,7 @@ void add_column_sums(Lane const& lane, char const* label, Vec<float> sum, std::i
         static_cast<void>(team);
         detail::add_columns_on_host(sum, n, column, count, term);
 #else
-        float* const part = static_cast<float*>(team.team_shmem().get_shmem(
-            detail::row_slices * detail::column_chunk * static_cast<int>(sizeof(float))));
+        float* const part = static_cast<float*>(team.scratch(detail::slice_bytes));
         detail::add_columns_by_team(team, part, sum, n, column, count, term);
 #endif
       });

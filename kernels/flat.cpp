@@ -2,8 +2,6 @@
 
 #include "kernels/row_reduce.hpp"
 
-#include <type_traits>
-
 namespace kozero {
 
 namespace {
@@ -28,69 +26,76 @@ struct Accumulate {
   }
 };
 
+template <class T>
+struct FindNonFinite {
+  std::int64_t* first;
+  T const* x;
+  std::int64_t offset;
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t i) const {
+    float const value = static_cast<float>(x[i]);
+    bool const finite = value - value == 0.0f;
+    if (!finite) Kokkos::atomic_fetch_min(first, offset + i);
+  }
+};
+
+/// A chunk of element_chunk indices, as one loop of a host's thread.
+template <class Body>
+struct Chunk {
+  Body body;
+  std::int64_t n;
+  void operator()(std::int64_t chunk) const {
+    std::int64_t const begin = chunk * element_chunk;
+    std::int64_t const end = n - begin < element_chunk ? n : begin + element_chunk;
+    host_simd([body = body, begin, end] {
+      KOZERO_INDEPENDENT
+      for (std::int64_t i = begin; i < end; ++i) body(i);
+    });
+  }
+};
+
 /// body(i) for i = 0 … n-1. On a host as long vectors.
-template <class Exec, class Body>
-void for_each_index(BasicLane<Exec> const& lane, char const* label, std::int64_t n, Body const& body) {
-  if constexpr (std::is_same_v<Exec, HostExec>) {
-    std::int64_t const chunks = (n + element_chunk - 1) / element_chunk;
-    Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(lane.exec(), 0, chunks),
-                         [=](std::int64_t chunk) {
-                           std::int64_t const begin = chunk * element_chunk;
-                           std::int64_t const end = n - begin < element_chunk ? n : begin + element_chunk;
-                           host_simd([=] {
-                             KOZERO_INDEPENDENT
-                             for (std::int64_t i = begin; i < end; ++i) body(i);
-                           });
-                         });
+template <class AnyLane, class Body>
+void for_each_index(AnyLane const& lane, char const* label, std::int64_t n, Body const& body) {
+  if constexpr (runs_on_host<AnyLane>) {
+    launch(lane, label, Range{(n + element_chunk - 1) / element_chunk}, Chunk<Body>{body, n});
   } else {
-    Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(lane.exec(), 0, n), body);
+    launch(lane, label, Range{n}, body);
   }
 }
 
 } // namespace
 
-template <class Exec, class To, class From>
-void convert(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n) {
+template <class AnyLane, class To, class From>
+void convert(AnyLane const& lane, To* y, From const* x, std::int64_t n) {
   for_each_index(lane, "kozero::convert", n, Convert<To, From>{y, x});
 }
 
-template <class Exec, class To, class From>
-void accumulate(BasicLane<Exec> const& lane, To* y, From const* x, std::int64_t n) {
+template <class AnyLane, class To, class From>
+void accumulate(AnyLane const& lane, To* y, From const* x, std::int64_t n) {
   for_each_index(lane, "kozero::accumulate", n, Accumulate<To, From>{y, x});
 }
 
-template <class Exec, class T>
-std::int64_t first_non_finite(BasicLane<Exec> const& lane, T const* x, std::int64_t n) {
-  std::int64_t first = n;
-  Kokkos::parallel_reduce(
-      "kozero::first_non_finite", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(lane.exec(), 0, n),
-      KOKKOS_LAMBDA(std::int64_t i, std::int64_t & least) {
-        float const value = static_cast<float>(x[i]);
-        bool const finite = value - value == 0.0f;
-        if (!finite && i < least) least = i;
-      },
-      Kokkos::Min<std::int64_t>(first));
-  return first < n ? first : n;
+template <class AnyLane, class T>
+void find_non_finite(AnyLane const& lane, std::int64_t* first, T const* x, std::int64_t n, std::int64_t offset) {
+  launch(lane, "kozero::find_non_finite", Range{n}, FindNonFinite<T>{first, x, offset});
 }
 
-#define KOZERO_INSTANTIATE_FLAT_PAIR(Exec, To, From)                                                                   \
-  template void convert(BasicLane<Exec> const&, To*, From const*, std::int64_t);                                       \
-  template void accumulate(BasicLane<Exec> const&, To*, From const*, std::int64_t);
-#define KOZERO_INSTANTIATE_FLAT(Exec, T)                                                                               \
-  KOZERO_INSTANTIATE_FLAT_PAIR(Exec, T, T)                                                                             \
-  template std::int64_t first_non_finite(BasicLane<Exec> const&, T const*, std::int64_t);
-#define KOZERO_INSTANTIATE_FLAT_HALF(Exec, T)                                                                          \
-  KOZERO_INSTANTIATE_FLAT(Exec, T)                                                                                     \
-  KOZERO_INSTANTIATE_FLAT_PAIR(Exec, T, float)                                                                         \
-  KOZERO_INSTANTIATE_FLAT_PAIR(Exec, float, T)
-#define KOZERO_INSTANTIATE_FLAT_ON(Exec)                                                                               \
-  KOZERO_INSTANTIATE_FLAT(Exec, float)                                                                                 \
-  KOZERO_INSTANTIATE_FLAT_HALF(Exec, bf16)                                                                             \
-  KOZERO_INSTANTIATE_FLAT_HALF(Exec, fp16)
+#define KOZERO_INSTANTIATE_FLAT_PAIR(AnyLane, To, From)                                                                \
+  template void convert(AnyLane const&, To*, From const*, std::int64_t);                                               \
+  template void accumulate(AnyLane const&, To*, From const*, std::int64_t);
+#define KOZERO_INSTANTIATE_FLAT(AnyLane, T)                                                                            \
+  KOZERO_INSTANTIATE_FLAT_PAIR(AnyLane, T, T)                                                                          \
+  template void find_non_finite(AnyLane const&, std::int64_t*, T const*, std::int64_t, std::int64_t);
+#define KOZERO_INSTANTIATE_FLAT_HALF(AnyLane, T)                                                                       \
+  KOZERO_INSTANTIATE_FLAT(AnyLane, T)                                                                                  \
+  KOZERO_INSTANTIATE_FLAT_PAIR(AnyLane, T, float)                                                                      \
+  KOZERO_INSTANTIATE_FLAT_PAIR(AnyLane, float, T)
+#define KOZERO_INSTANTIATE_FLAT_ON(AnyLane)                                                                            \
+  KOZERO_INSTANTIATE_FLAT(AnyLane, float)                                                                              \
+  KOZERO_INSTANTIATE_FLAT_HALF(AnyLane, bf16)                                                                          \
+  KOZERO_INSTANTIATE_FLAT_HALF(AnyLane, fp16)
 
-KOZERO_INSTANTIATE_FLAT_ON(HostExec)
-#if KOZERO_HAS_ACCELERATOR
-KOZERO_INSTANTIATE_FLAT_ON(DeviceExec)
-#endif
+KOZERO_INSTANTIATE_FLAT_ON(HostLane)
+KOZERO_INSTANTIATE_FLAT_ON(Lane)
 
 } // namespace kozero

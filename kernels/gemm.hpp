@@ -1,6 +1,6 @@
 #pragma once
 #include "core/half.hpp"
-#include "core/lane.hpp"
+#include "core/launch.hpp"
 #include "core/views.hpp"
 
 #include <cstdint>
@@ -19,20 +19,27 @@ struct Operand {
   enum class Read { plain, transposed } read = Read::plain;
 };
 
-/// Elements from one row to the next.
-template <class View>
-std::int64_t row_stride(View const& matrix) {
-  return matrix.extent(0) > 1 ? static_cast<std::int64_t>(matrix.stride(0)) : cols(matrix);
-}
-
 /// A matrix as an operand, as it stands or to be read as its transpose.
 template <class T>
 Operand<T> plain(Mat<T const> const& matrix) {
-  return {matrix.data(), row_stride(matrix), Operand<T>::Read::plain};
+  return {matrix.data(), matrix.stride(), Operand<T>::Read::plain};
 }
 template <class T>
 Operand<T> transposed(Mat<T const> const& matrix) {
-  return {matrix.data(), row_stride(matrix), Operand<T>::Read::transposed};
+  return {matrix.data(), matrix.stride(), Operand<T>::Read::transposed};
+}
+
+/// The memory of `rows` rows of a matrix, and of an operand that is read as rows × columns.
+template <class T>
+Touched touched(T const* data, std::int64_t stride, std::int64_t rows, std::int64_t columns) {
+  std::int64_t const elements = rows == 0 || columns == 0 ? 0 : (rows - 1) * stride + columns;
+  return {data, elements * static_cast<std::int64_t>(sizeof(T))};
+}
+template <class T>
+Touched touched(Operand<T> const& operand, std::int64_t rows, std::int64_t columns) {
+  bool const turned = operand.read == Operand<T>::Read::transposed;
+  return turned ? touched(operand.data, operand.stride, columns, rows)
+                : touched(operand.data, operand.stride, rows, columns);
 }
 
 /// c[m,n] = a[m,k] · b[k,n] + bias[n] (+ c), summed in fp32. T is float, bf16 or fp16; R, the type of c, is T or float.

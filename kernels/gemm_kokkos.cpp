@@ -14,12 +14,11 @@ namespace {
 
 constexpr std::int64_t piece = 2048; // rows or columns of what is widened at once: three squares of it, 48 MiB
 
-using Policy2 = Kokkos::MDRangePolicy<DeviceExec, Kokkos::Rank<2>, Kokkos::IndexType<std::int64_t>>;
-
 // A row-major matrix as BLAS has it: column-major, and so its transpose.
 template <class T>
 auto columns_of(T* data, std::int64_t stride, std::int64_t rows, std::int64_t columns) {
-  Kokkos::View<T**, Kokkos::LayoutLeft, DeviceMemory, Unmanaged> const all(data, stride, rows);
+  Kokkos::View<T**, Kokkos::LayoutLeft, DeviceMemory::space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> const all(
+      data, stride, rows);
   return Kokkos::subview(all, std::make_pair(std::int64_t{0}, columns), Kokkos::ALL);
 }
 
@@ -43,27 +42,35 @@ void sgemm(Lane const& lane, std::int64_t m, std::int64_t n, std::int64_t k, flo
   bool const turned_b = b.read == Operand<float>::Read::transposed;
   auto const a_columns = columns_of(a.data, a.stride, turned_a ? k : m, turned_a ? m : k);
   auto const b_columns = columns_of(b.data, b.stride, turned_b ? n : k, turned_b ? k : n);
-  call_blas(lane.exec(), turned_b ? "T" : "N", turned_a ? "T" : "N", b_columns, a_columns,
-            into == Into::accumulate ? 1.0f : 0.0f, columns_of(c, c_stride, m, n));
+  auto const c_columns = columns_of(c, c_stride, m, n);
+  float const beta = into == Into::accumulate ? 1.0f : 0.0f;
+  enqueue(lane, "kozero::gemm", {touched(a, m, k), touched(b, k, n)}, {touched(c, c_stride, m, n)},
+          [=](Lane::Exec const& exec) {
+            call_blas(exec, turned_b ? "T" : "N", turned_a ? "T" : "N", b_columns, a_columns, beta, c_columns);
+          });
 }
 
 // to = bias (+ from); from may be to, bias may be null.
 template <class T, class R>
-void fill(Lane const& lane, std::int64_t m, std::int64_t n, float* to, std::int64_t to_stride, R const* from,
-          std::int64_t from_stride, T const* bias, Into into) {
+void start_sum(Lane const& lane, std::int64_t m, std::int64_t n, float* to, std::int64_t to_stride, R const* from,
+               std::int64_t from_stride, T const* bias, Into into) {
   bool const keeps = into == Into::accumulate;
-  Kokkos::parallel_for(
-      "kozero::gemm::fill", Policy2(lane.exec(), {0, 0}, {m, n}), KOKKOS_LAMBDA(std::int64_t i, std::int64_t j) {
+  launch(
+      lane, "kozero::gemm::start_sum", Range{m * n}, KOKKOS_LAMBDA(std::int64_t index) {
+        std::int64_t const i = index / n;
+        std::int64_t const j = index % n;
         float const old = keeps ? static_cast<float>(from[i * from_stride + j]) : 0.0f;
         to[i * to_stride + j] = bias ? old + static_cast<float>(bias[j]) : old;
       });
 }
 
 template <class To, class From>
-void copy(Lane const& lane, std::int64_t m, std::int64_t n, To* to, std::int64_t to_stride, From const* from,
-          std::int64_t from_stride) {
-  Kokkos::parallel_for(
-      "kozero::gemm::copy", Policy2(lane.exec(), {0, 0}, {m, n}), KOKKOS_LAMBDA(std::int64_t i, std::int64_t j) {
+void copy_rows(Lane const& lane, std::int64_t m, std::int64_t n, To* to, std::int64_t to_stride, From const* from,
+               std::int64_t from_stride) {
+  launch(
+      lane, "kozero::gemm::copy_rows", Range{m * n}, KOKKOS_LAMBDA(std::int64_t index) {
+        std::int64_t const i = index / n;
+        std::int64_t const j = index % n;
         to[i * to_stride + j] = static_cast<To>(static_cast<float>(from[i * from_stride + j]));
       });
 }
@@ -76,7 +83,7 @@ public:
   float* at_least(Lane const& lane, Use use, std::int64_t count) {
     Memory& memory = memory_[use];
     if (static_cast<std::int64_t>(memory.extent(0)) < count) {
-      lane.fence();
+      lane.fence("growing workspace");
       memory = Memory(); // the old one goes first
       memory = Memory(Kokkos::view_alloc(Kokkos::WithoutInitializing, "kozero::gemm::workspace"),
                       static_cast<std::size_t>(count));
@@ -94,7 +101,7 @@ public:
   }
 
 private:
-  using Memory = Kokkos::View<float*, DeviceMemory>;
+  using Memory = Kokkos::View<float*, DeviceMemory::space>;
   Memory memory_[3];
 };
 
@@ -108,7 +115,7 @@ Operand<float> widened(Lane const& lane, Operand<T> const& all, std::int64_t row
     std::swap(m, n);
   }
   float* const to = Workspace::shared().at_least(lane, use, m * n);
-  copy(lane, m, n, to, n, all.data + row * all.stride + column, all.stride);
+  copy_rows(lane, m, n, to, n, all.data + row * all.stride + column, all.stride);
   return {to, n, turned ? Operand<float>::Read::transposed : Operand<float>::Read::plain};
 }
 
@@ -120,7 +127,7 @@ void gemm(Lane const& lane, std::int64_t m, std::int64_t n, std::int64_t k, R* c
   if (m == 0 || n == 0) return;
   bool const filled = bias != nullptr || into == Into::accumulate || k == 0;
   if constexpr (std::is_same_v<T, float>) {
-    if (filled) fill(lane, m, n, c, c_stride, c, c_stride, bias, into);
+    if (filled) start_sum(lane, m, n, c, c_stride, c, c_stride, bias, into);
     if (k > 0) sgemm(lane, m, n, k, c, c_stride, a, b, filled ? Into::accumulate : Into::overwrite);
   } else {
     for (std::int64_t row = 0; row < m; row += piece) {
@@ -136,7 +143,7 @@ void gemm(Lane const& lane, std::int64_t m, std::int64_t n, std::int64_t k, R* c
           sum = Workspace::shared().at_least(lane, Workspace::of_c, m_here * n_here);
           stride = n_here;
         }
-        if (filled) fill(lane, m_here, n_here, sum, stride, to, c_stride, bias ? bias + column : nullptr, into);
+        if (filled) start_sum(lane, m_here, n_here, sum, stride, to, c_stride, bias ? bias + column : nullptr, into);
         for (std::int64_t depth = 0; depth < k; depth += piece) {
           std::int64_t const k_here = std::min(piece, k - depth);
           sgemm(lane, m_here, n_here, k_here, sum, stride,
@@ -144,7 +151,7 @@ void gemm(Lane const& lane, std::int64_t m, std::int64_t n, std::int64_t k, R* c
                 widened(lane, b, depth, column, k_here, n_here, Workspace::of_b),
                 filled || depth > 0 ? Into::accumulate : Into::overwrite);
         }
-        if constexpr (!std::is_same_v<R, float>) copy(lane, m_here, n_here, to, c_stride, sum, stride);
+        if constexpr (!std::is_same_v<R, float>) copy_rows(lane, m_here, n_here, to, c_stride, sum, stride);
       }
     }
   }

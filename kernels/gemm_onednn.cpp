@@ -1,6 +1,7 @@
 // gemm on hosts: tiles of c in parallel, each by single-threaded oneDNN. oneDNN's own threads are not used, as they may
 // cut k where the number of threads says, which moves bits.
 #include "core/host_simd.hpp"
+#include "core/launch.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gemm_grid.hpp"
 #include "kernels/onednn.hpp"
@@ -13,7 +14,7 @@
 
 namespace kozero {
 
-static_assert(host_reaches_device, "gemm_onednn.cpp works on host memory; use gemm_kokkos.cpp");
+static_assert(std::is_same_v<DeviceExec, HostExec>, "gemm_onednn.cpp works on host memory; use gemm_kokkos.cpp");
 
 namespace {
 
@@ -233,18 +234,18 @@ void gemm(Lane const& lane, std::int64_t m, std::int64_t n, std::int64_t k, R* c
   if (m == 0 || n == 0) return;
   Product<T, R> const product{{m, n, k}, c, c_stride, a, b, bias, into};
   compile_ahead(product);
-  using Policy = Kokkos::RangePolicy<DeviceExec, Kokkos::Schedule<Kokkos::Dynamic>, Kokkos::IndexType<std::int64_t>>;
-  FirstError error;
-  Kokkos::parallel_for("kozero::gemm", Policy(lane.exec(), 0, product.grid.tiles(), Kokkos::ChunkSize(1)),
-                       [&](std::int64_t tile) {
-                         try {
-                           compute(product, tile_at(product.grid, tile));
-                         } catch (...) {
-                           error.keep_current();
-                         }
-                       });
-  lane.fence(); // of a host: its kernels run before parallel_for returns, or very nearly so
-  error.rethrow();
+  auto const multiply_all = [product](Lane::Exec const&) {
+    FirstError error;
+    launch(HostLane(), "kozero::gemm", Range{product.grid.tiles(), Range::Schedule::dynamic}, [&](std::int64_t tile) {
+      try {
+        compute(product, tile_at(product.grid, tile));
+      } catch (...) {
+        error.keep_current();
+      }
+    });
+    error.rethrow();
+  };
+  enqueue(lane, "kozero::gemm", {touched(a, m, k), touched(b, k, n)}, {touched(c, c_stride, m, n)}, multiply_all);
 }
 
 template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t, Operand<float>,

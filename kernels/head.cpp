@@ -7,7 +7,6 @@
 #include "kernels/shapes.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace kozero {
 
@@ -15,16 +14,6 @@ namespace {
 
 // Terms that are summed in fp32, 32 to each partial sum, before they join the sum of a row in fp64.
 constexpr std::int64_t exact_sum_chunk = 2048;
-
-// Rows [begin, end) of a matrix or vector.
-template <class T>
-Mat<T> slice(Mat<T> const& matrix, std::int64_t begin, std::int64_t end) {
-  return Kokkos::subview(matrix, std::make_pair(begin, end), Kokkos::ALL);
-}
-template <class T>
-Vec<T> slice(Vec<T> const& vector, std::int64_t begin, std::int64_t end) {
-  return Kokkos::subview(vector, std::make_pair(begin, end));
-}
 
 /// Σ term(i), i = 0 … n-1, accurate to fp32 for any n.
 template <class Term>
@@ -110,9 +99,9 @@ void head_loss(Lane const& lane, Vec<float> losses, HeadScratch<T> const& scratc
                Vec<std::int32_t const> targets) {
   KOZERO_ASSERT(rows(losses) == rows(x) && rows(targets) == rows(x));
   for_each_chunk(scratch, rows(x), rows(w), [&](std::int64_t begin, std::int64_t end) {
-    Mat<float> const logits = slice(scratch.logits, 0, end - begin);
-    head_logits<T>(lane, logits, slice(x, begin, end), w);
-    losses_of(lane, slice(losses, begin, end), logits, rows(w), slice(targets, begin, end));
+    Mat<float> const logits = scratch.logits.part(0, end - begin);
+    head_logits<T>(lane, logits, x.part(begin, end), w);
+    losses_of(lane, losses.part(begin, end), logits, rows(w), targets.part(begin, end));
   });
 }
 
@@ -126,18 +115,18 @@ void head_loss_and_gradient(Lane const& lane, Vec<float> losses, Mat<T> dx, Mat<
   std::int64_t const width = cols(w);
   for_each_chunk(scratch, rows(x), vocabulary, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t const n = end - begin;
-    Mat<float> const logits = slice(scratch.logits, 0, n);
-    Mat<T> const dlogits = slice(scratch.dlogits, 0, n);
-    Mat<T const> const x_rows = slice(x, begin, end);
-    Mat<T> const dx_rows = slice(dx, begin, end);
-    Operand<T> const gradient{dlogits.data(), row_stride(dlogits)};
+    Mat<float> const logits = scratch.logits.part(0, n);
+    Mat<T> const dlogits = scratch.dlogits.part(0, n);
+    Mat<T const> const x_rows = x.part(begin, end);
+    Mat<T> const dx_rows = dx.part(begin, end);
+    Operand<T> const gradient{dlogits.data(), dlogits.stride()};
 
     head_logits<T>(lane, logits, x_rows, w);
-    losses_and_gradients_of(lane, slice(losses, begin, end), dlogits, logits, vocabulary, slice(targets, begin, end),
+    losses_and_gradients_of(lane, losses.part(begin, end), dlogits, logits, vocabulary, targets.part(begin, end),
                             scale);
-    gemm<T, T>(lane, n, width, vocabulary, dx_rows.data(), row_stride(dx_rows), gradient, plain(w), nullptr,
+    gemm<T, T>(lane, n, width, vocabulary, dx_rows.data(), dx_rows.stride(), gradient, plain(w), nullptr,
                Into::overwrite);
-    gemm<T, float>(lane, vocabulary, width, n, dw.data(), row_stride(dw),
+    gemm<T, float>(lane, vocabulary, width, n, dw.data(), dw.stride(),
                    {gradient.data, gradient.stride, Operand<T>::Read::transposed}, plain(x_rows), nullptr,
                    Into::accumulate);
   });
@@ -146,7 +135,7 @@ void head_loss_and_gradient(Lane const& lane, Vec<float> losses, Mat<T> dx, Mat<
 template <class T>
 void head_logits(Lane const& lane, Mat<float> logits, ConstMat<T> x, ConstMat<T> w) {
   KOZERO_ASSERT(rows(logits) == rows(x) && cols(logits) >= rows(w) && cols(x) == cols(w));
-  gemm<T, float>(lane, rows(x), rows(w), cols(w), logits.data(), row_stride(logits), plain(x), transposed(w), nullptr,
+  gemm<T, float>(lane, rows(x), rows(w), cols(w), logits.data(), logits.stride(), plain(x), transposed(w), nullptr,
                  Into::overwrite);
 }
 

@@ -13,8 +13,8 @@ void linear_forward(Lane const& lane, Mat<T> y, ConstMat<T> x, ConstMat<T> w, Co
                 cols(x) == (out_in ? cols(w) : rows(w)));
   KOZERO_ASSERT(rows(bias) == 0 || rows(bias) == cols(y));
   T const* const added = rows(bias) == 0 ? nullptr : bias.data();
-  gemm<T, T>(lane, rows(y), cols(y), cols(x), y.data(), row_stride(y), plain(x), out_in ? transposed(w) : plain(w),
-             added, Into::overwrite);
+  gemm<T, T>(lane, rows(y), cols(y), cols(x), y.data(), y.stride(), plain(x), out_in ? transposed(w) : plain(w), added,
+             Into::overwrite);
 }
 
 template <class T>
@@ -27,9 +27,9 @@ void linear_backward(Lane const& lane, Mat<T> dx, Mat<float> dw, Vec<float> dbia
   KOZERO_ASSERT(rows(dbias) == 0 || rows(dbias) == cols(dy));
   ConstMat<T> const& left = out_in ? dy : x;
   ConstMat<T> const& right = out_in ? x : dy;
-  gemm<T, T>(lane, rows(dx), cols(dx), cols(dy), dx.data(), row_stride(dx), plain(dy),
-             out_in ? plain(w) : transposed(w), nullptr, Into::overwrite);
-  gemm<T, float>(lane, rows(dw), cols(dw), rows(dy), dw.data(), row_stride(dw), transposed(left), plain(right), nullptr,
+  gemm<T, T>(lane, rows(dx), cols(dx), cols(dy), dx.data(), dx.stride(), plain(dy), out_in ? plain(w) : transposed(w),
+             nullptr, Into::overwrite);
+  gemm<T, float>(lane, rows(dw), cols(dw), rows(dy), dw.data(), dw.stride(), transposed(left), plain(right), nullptr,
                  Into::accumulate);
   add_column_sums(
       lane, "kozero::linear::backward::bias", dbias, rows(dy),

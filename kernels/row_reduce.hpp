@@ -12,15 +12,11 @@
 // A row_loop may overwrite what it reads only at the index it is given.
 
 #include "core/host_simd.hpp"
-#include "core/kokkos.hpp"
-#include "core/lane.hpp"
+#include "core/launch.hpp"
 
 #include <cstdint>
 
 namespace kozero {
-
-using RowPolicy = Kokkos::TeamPolicy<DeviceExec>;
-using RowTeam = RowPolicy::member_type;
 
 /// Partial sums of a row on a host: element i goes to part i mod row_parts, then a binary tree.
 inline constexpr int row_parts = 64;
@@ -30,33 +26,30 @@ struct SumPair {
   float second = 0;
 };
 
-/// A team a row: one thread on a host.
-inline RowPolicy row_policy(Lane const& lane, std::int64_t n) {
-  if constexpr (host_reaches_device) {
-    return RowPolicy(lane.exec(), static_cast<int>(n), 1);
-  } else {
-    return RowPolicy(lane.exec(), static_cast<int>(n), Kokkos::AUTO);
-  }
-}
+namespace detail {
 
-/// Runs body(team, row) for each team of the policy.
 template <class Body>
-void for_each_row(char const* label, RowPolicy const& policy, Body const& body) {
-  Kokkos::parallel_for(
-      label, policy, KOKKOS_LAMBDA(RowTeam const& team) {
-        std::int64_t const row = team.league_rank();
+struct RowBody {
+  Body body;
+  KOKKOS_FUNCTION void operator()(RowTeam const& team, std::int64_t row) const {
 #if KOZERO_ON_HOST && !KOZERO_HAS_ACCELERATOR
-        host_simd([team, row, body] { body(team, row); });
+    host_simd([team, row, body = body] { body(team, row); });
 #else
-        body(team, row);
+    body(team, row);
 #endif
-      });
-}
+  }
+};
 
-/// Runs body(team, row) for rows 0 … n-1.
+} // namespace detail
+
+/// Runs body(team, row) for rows 0 … n-1. Each team has so many bytes of scratch memory.
+template <class Body>
+void for_each_row(Lane const& lane, char const* label, std::int64_t n, std::int64_t scratch_bytes, Body const& body) {
+  launch(lane, label, Teams{n, scratch_bytes}, detail::RowBody<Body>{body});
+}
 template <class Body>
 void for_each_row(Lane const& lane, char const* label, std::int64_t n, Body const& body) {
-  if (n > 0) for_each_row(label, row_policy(lane, n), body);
+  for_each_row(lane, label, n, 0, body);
 }
 
 /// Elements of a vector that a team takes at a time in for_each_element.
@@ -94,8 +87,8 @@ KOKKOS_FORCEINLINE_FUNCTION void row_loop([[maybe_unused]] RowTeam const& team, 
   KOZERO_INDEPENDENT
   for (std::int64_t i = 0; i < n; ++i) body(i);
 #else
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n), body);
-  team.team_barrier();
+  team.loop(n, body);
+  team.barrier();
 #endif
 }
 
@@ -116,7 +109,7 @@ KOKKOS_FORCEINLINE_FUNCTION void row_once([[maybe_unused]] RowTeam const& team, 
 #if KOZERO_ON_HOST
   body();
 #else
-  Kokkos::single(Kokkos::PerTeam(team), body);
+  team.once(body);
 #endif
 }
 
@@ -126,10 +119,7 @@ KOKKOS_FORCEINLINE_FUNCTION float row_sum([[maybe_unused]] RowTeam const& team, 
 #if KOZERO_ON_HOST
   return detail::host_reduce(n, term, 0.0f, [](float a, float b) { return a + b; });
 #else
-  float result = 0;
-  Kokkos::parallel_reduce(
-      Kokkos::TeamVectorRange(team, n), [&](std::int64_t i, float& s) { s += term(i); }, result);
-  return result;
+  return team.sum(n, term);
 #endif
 }
 
@@ -162,19 +152,10 @@ KOKKOS_FORCEINLINE_FUNCTION SumPair row_sum2([[maybe_unused]] RowTeam const& tea
 /// max term(i), -inf if there is none. NaN terms are passed over.
 template <class Term>
 KOKKOS_FORCEINLINE_FUNCTION float row_max([[maybe_unused]] RowTeam const& team, std::int64_t n, Term const& term) {
-  float const lowest = -__builtin_huge_valf();
 #if KOZERO_ON_HOST
-  return detail::host_reduce(n, term, lowest, [](float a, float b) { return a < b ? b : a; });
+  return detail::host_reduce(n, term, -__builtin_huge_valf(), [](float a, float b) { return a < b ? b : a; });
 #else
-  float result = lowest;
-  Kokkos::parallel_reduce(
-      Kokkos::TeamVectorRange(team, n),
-      [&](std::int64_t i, float& top) {
-        float const value = term(i);
-        top = top < value ? value : top;
-      },
-      Kokkos::Max<float>(result));
-  return result;
+  return team.max(n, term);
 #endif
 }
 

@@ -1,9 +1,9 @@
 #include "kernels/squares.hpp"
 
 #include "core/host_simd.hpp"
-#include "core/views.hpp"
-#include "kernels/aligned_tree.hpp"
+#include "core/launch.hpp"
 
+#include <algorithm>
 #include <type_traits>
 
 namespace kozero {
@@ -16,8 +16,8 @@ constexpr std::int64_t group_rows = std::int64_t{1} << group_level;
 
 // The largest nodes that a thread adds up. A host's thread takes all columns of one, an accelerator's a single column,
 // so that neighbours read neighbouring memory, and as there are many more of them, of less rows.
-template <class Exec>
-inline constexpr int top_level = std::is_same_v<Exec, HostExec> ? 11 : 8;
+template <class AnyLane>
+inline constexpr int top_level = runs_on_host<AnyLane> ? 11 : 8;
 constexpr int most_levels = 12;
 
 template <class T>
@@ -85,62 +85,61 @@ struct ColumnSum {
   }
 };
 
-/// The sums [nodes,8] of the nodes of `cut`, of an array of n elements that starts with row `first_row`.
-template <class Exec, class T>
-std::vector<SquareSum::Value> node_sums(BasicLane<Exec> const& lane, detail::AlignedCut const& cut,
-                                        std::int64_t first_row, std::int64_t n, T const* x) {
-  std::vector<SquareSum::Value> sums(static_cast<std::size_t>(cut.count()));
-  double* const out = sums.data()->data();
-  char const* const label = "kozero::squares";
-  if constexpr (std::is_same_v<Exec, HostExec>) {
-    Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>> const policy(lane.exec(), 0, cut.count());
-    Kokkos::parallel_for(label, policy, [=](std::int64_t i) {
-      AlignedNode const node = cut.node(i);
-      std::int64_t const row = node.begin() - first_row;
-      std::int64_t const level = node.level;
-      host_simd([=] { node_sum<columns>(out + i * columns, row, level, 0, n, x); });
+/// All columns of a node, on a host.
+template <class T>
+struct RowSums {
+  double* sums;
+  detail::AlignedCut cut;
+  std::int64_t first_row;
+  std::int64_t n;
+  T const* x;
+  void operator()(std::int64_t i) const {
+    AlignedNode const node = cut.node(i);
+    host_simd([out = sums + i * columns, row = node.begin() - first_row, level = node.level, n = n, x = x] {
+      node_sum<columns>(out, row, level, 0, n, x);
     });
-    lane.fence();
-  } else {
-    std::int64_t const count = cut.count() * columns;
-    Kokkos::View<double*, Kokkos::LayoutRight, typename Exec::memory_space> const result(
-        Kokkos::view_alloc(Kokkos::WithoutInitializing, label), static_cast<std::size_t>(count));
-    Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(lane.exec(), 0, count),
-                         ColumnSum<T>{result.data(), cut, first_row, n, x});
-    Kokkos::deep_copy(lane.exec(),
-                      Kokkos::View<double*, Kokkos::LayoutRight, HostMemory, Unmanaged>(out, result.extent(0)), result);
-    lane.fence();
   }
-  return sums;
-}
+};
 
 } // namespace
 
 double sum_of_columns(SquareSum::Value const& sums) { return neighbour_sum({sums.begin(), sums.end()}); }
 
-template <class Exec, class T>
-void add_squares(BasicLane<Exec> const& lane, T const* x, std::int64_t begin, std::int64_t n, SquareSum& sum) {
-  if (n == 0) return;
-  std::int64_t const first_row = begin / columns;
-  std::int64_t const end_row = (begin + n + columns - 1) / columns;
-  KOZERO_REQUIRE(begin % columns == 0 && (n % columns == 0 || end_row == sum.leaves()),
+template <class AnyLane>
+SquareNodes<AnyLane>::SquareNodes(std::int64_t begin, std::int64_t n, std::int64_t block_size)
+    : first_row_(begin / columns), n_(n), cut_(first_row_, (begin + n + columns - 1) / columns, top_level<AnyLane>) {
+  KOZERO_REQUIRE(n == 0 || (begin % columns == 0 && (n % columns == 0 || begin + n == block_size)),
                  "squares of elements {} to {} are no whole rows (a fault of kozero); please report it", begin,
                  begin + n - 1);
-  detail::AlignedCut const cut(first_row, end_row, top_level<Exec>);
-  auto const sums = node_sums(lane, cut, first_row, n, x);
-  for (std::size_t i = 0; i < sums.size(); ++i) sum.add(cut.node(static_cast<std::int64_t>(i)), sums[i]);
 }
 
-#define KOZERO_INSTANTIATE_SQUARES(Exec, T)                                                                            \
-  template void add_squares(BasicLane<Exec> const&, T const*, std::int64_t, std::int64_t, SquareSum&);
-#define KOZERO_INSTANTIATE_SQUARES_ON(Exec)                                                                            \
-  KOZERO_INSTANTIATE_SQUARES(Exec, float)                                                                              \
-  KOZERO_INSTANTIATE_SQUARES(Exec, bf16)                                                                               \
-  KOZERO_INSTANTIATE_SQUARES(Exec, fp16)
+template <class AnyLane>
+template <class T>
+void SquareNodes<AnyLane>::compute(AnyLane const& lane, double* sums, T const* x) const {
+  char const* const label = "kozero::squares";
+  if constexpr (runs_on_host<AnyLane>) {
+    launch(lane, label, Range{cut_.count()}, RowSums<T>{sums, cut_, first_row_, n_, x});
+  } else {
+    launch(lane, label, Range{size()}, ColumnSum<T>{sums, cut_, first_row_, n_, x});
+  }
+}
 
-KOZERO_INSTANTIATE_SQUARES_ON(HostExec)
-#if KOZERO_HAS_ACCELERATOR
-KOZERO_INSTANTIATE_SQUARES_ON(DeviceExec)
-#endif
+template <class AnyLane>
+void SquareNodes<AnyLane>::add_to(SquareSum& sum, double const* sums) const {
+  for (std::int64_t i = 0; i < cut_.count(); ++i) {
+    SquareSum::Value value;
+    std::copy_n(sums + i * columns, columns, value.begin());
+    sum.add(cut_.node(i), value);
+  }
+}
+
+#define KOZERO_INSTANTIATE_SQUARES(AnyLane)                                                                            \
+  template class SquareNodes<AnyLane>;                                                                                 \
+  template void SquareNodes<AnyLane>::compute(AnyLane const&, double*, float const*) const;                            \
+  template void SquareNodes<AnyLane>::compute(AnyLane const&, double*, bf16 const*) const;                             \
+  template void SquareNodes<AnyLane>::compute(AnyLane const&, double*, fp16 const*) const;
+
+KOZERO_INSTANTIATE_SQUARES(HostLane)
+KOZERO_INSTANTIATE_SQUARES(Lane)
 
 } // namespace kozero

@@ -2,6 +2,7 @@
 #include "core/aligned_sum.hpp"
 #include "core/half.hpp"
 #include "core/lane.hpp"
+#include "kernels/aligned_tree.hpp"
 
 namespace kozero {
 
@@ -18,10 +19,29 @@ inline SquareSum square_sum(std::int64_t block_size) {
 /// Σ x² of the block, of the sums of its columns: their tree of neighbours.
 double sum_of_columns(SquareSum::Value const& sums);
 
-/// Adds x² of elements begin … begin + n - 1 of a block, in double; x[0] is element `begin`, a multiple of eight, and
-/// n one too unless the block ends there. The same bits on host and accelerator, as the squares are exact. Waits for
-/// the lane; meanwhile it has allocated eight doubles for each 16384 elements, on an accelerator 2048.
-template <class Exec, class T>
-void add_squares(BasicLane<Exec> const& lane, T const* x, std::int64_t begin, std::int64_t n, SquareSum& sum);
+/// The squares of elements begin … begin + n - 1 of a block, as the fewest nodes of its SquareSum that a lane's threads
+/// make: `begin` is a multiple of eight, and n one too unless the block ends there.
+///
+///     SquareNodes<Lane> const nodes(begin, n, block_size);
+///     nodes.compute(lane, sums, x);       // sums: [nodes.size()] in the lane's memory; x[0] is element `begin`
+///     …                                   // sums to host memory
+///     nodes.add_to(sum, host_sums);
+template <class AnyLane>
+class SquareNodes {
+public:
+  SquareNodes(std::int64_t begin, std::int64_t n, std::int64_t block_size);
+
+  /// Doubles that it takes: eight for each 2048 elements on an accelerator, each 16384 on a host.
+  std::int64_t size() const { return cut_.count() * square_columns; }
+  /// In double; the same bits on host and accelerator, as the squares are exact.
+  template <class T>
+  void compute(AnyLane const& lane, double* sums, T const* x) const;
+  void add_to(SquareSum& sum, double const* sums) const;
+
+private:
+  std::int64_t first_row_;
+  std::int64_t n_;
+  detail::AlignedCut cut_;
+};
 
 } // namespace kozero

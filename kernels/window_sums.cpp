@@ -9,6 +9,7 @@ namespace kozero {
 namespace {
 
 constexpr std::int64_t most_chunks = 128; // of a window: what the threads of a team share
+constexpr std::int64_t scratch_bytes = most_chunks * static_cast<std::int64_t>(sizeof(double));
 constexpr int most_levels = 40;
 
 /// Rows of a chunk: a power of two, so that chunks are nodes of the tree.
@@ -28,11 +29,9 @@ void window_sums(Lane const& lane, Vec<double> sums, ConstVec<float> losses) {
   std::int64_t const t = rows(losses) / windows;
   std::int64_t const chunk = chunk_rows(t);
   std::int64_t const chunks = (t + chunk - 1) / chunk;
-  RowPolicy policy = row_policy(lane, windows);
-  policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(most_chunks * sizeof(double))));
   for_each_row(
-      "kozero::window_sums", policy, KOKKOS_LAMBDA(RowTeam const& team, std::int64_t window) {
-        auto* const parts = static_cast<double*>(team.team_shmem().get_shmem(most_chunks * sizeof(double)));
+      lane, "kozero::window_sums", windows, scratch_bytes, KOKKOS_LAMBDA(RowTeam const& team, std::int64_t window) {
+        auto* const parts = static_cast<double*>(team.scratch(scratch_bytes));
         float const* const loss = losses.data() + window * t;
         row_loop(team, chunks, [&](std::int64_t c) {
           std::int64_t const begin = c * chunk;

@@ -1,6 +1,7 @@
 #include "comm/mpi_comm.hpp"
 
 #include "comm/tree_sum.hpp"
+#include "core/launch.hpp"
 
 #include <mpi.h>
 #include <sched.h>
@@ -109,19 +110,12 @@ private:
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-template <class Memory>
-using Bytes = Kokkos::View<unsigned char*, Kokkos::LayoutRight, Memory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-
 void copy_to_host(Lane const& lane, unsigned char* to, unsigned char* from, std::int64_t bytes) {
-  if (bytes == 0) return;
-  auto const n = static_cast<std::size_t>(bytes);
-  Kokkos::deep_copy(lane.exec(), Bytes<PinnedMemory>(to, n), Bytes<DeviceMemory>(from, n));
+  copy(lane, on_pinned(to), on_device(from), bytes);
 }
 
 void copy_to_device(Lane const& lane, unsigned char* to, unsigned char* from, std::int64_t bytes) {
-  if (bytes == 0) return;
-  auto const n = static_cast<std::size_t>(bytes);
-  Kokkos::deep_copy(lane.exec(), Bytes<DeviceMemory>(to, n), Bytes<PinnedMemory>(from, n));
+  copy(lane, on_device(to), on_pinned(from), bytes);
 }
 
 // The part of a shard that the given round moves, if each moves `length` elements of every shard.
@@ -177,7 +171,7 @@ public:
         Interval const part = part_of(partition_.shard(r), round, part_length_);
         copy_to_host(lane_, piece_in(slot.out, r), at(whole_, part.begin), part.size() * size_of(whole_.type));
       }
-      lane_.fence();
+      lane_.fence("messages");
     }
     auto& requests = requests_[round % 2];
     Interval const own = part_of(partition_.shard(rank_), round, part_length_);
@@ -280,7 +274,7 @@ Pending MpiComm::all_gather(Lane const& lane, Span whole, Partition const& parti
     impl_->gather_staged(lane, whole, partition);
     return {};
   }
-  if (whole.space != Space::host) lane.fence();
+  if (whole.space != Space::host) lane.fence("messages");
   return Pending(std::make_unique<Gather>(impl_->comm, whole, partition));
 }
 
@@ -293,7 +287,7 @@ void MpiComm::Impl::gather_staged(Lane const& lane, Span const& whole, Partition
     for (int r = 0; r < size; ++r) pieces.add(r * length, part_of(partition.shard(r), round, length).size());
     Interval const own = part_of(partition.shard(rank), round, length);
     copy_to_host(lane, staged(rank), at(whole, own.begin), own.size() * element_bytes);
-    lane.fence();
+    lane.fence("messages");
     MPI_Request request = MPI_REQUEST_NULL;
     KOZERO_MPI_COUNTED(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, staging.data(), pieces.counts.data(),
                        pieces.begins.data(), mpi_type(whole.type), comm, &request);
@@ -303,14 +297,14 @@ void MpiComm::Impl::gather_staged(Lane const& lane, Span const& whole, Partition
       if (r != rank) copy_to_device(lane, at(whole, part.begin), staged(r), part.size() * element_bytes);
     }
   }
-  lane.fence();
+  lane.fence("messages");
 }
 
 Pending MpiComm::reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
   KOZERO_ASSERT(partition.ranks() == size() && whole.count >= partition.size());
   traffic().add(purpose, (size() - 1) * partition.shard(rank()).size(), size_of(whole.type));
   bool const staged = impl_->stages(whole);
-  if (whole.space != Space::host) lane.fence();
+  if (whole.space != Space::host) lane.fence("messages");
   int const regions = staged ? 4 : 2;
   std::int64_t const length = impl_->part_length(whole.type, regions);
   Exchange exchange(impl_->comm, rank(), lane, whole, partition, staged, length);
@@ -324,7 +318,7 @@ Pending MpiComm::reduce_scatter(Lane const& lane, Span whole, Partition const& p
     if (round + 1 < rounds) exchange.start(round + 1, slot(round + 1));
     exchange.finish(round, slot(round));
   }
-  if (staged) lane.fence(); // the staging memory is free again
+  if (staged) lane.fence("messages"); // the staging memory is free again
   return {};
 }
 
@@ -336,7 +330,7 @@ Pending MpiComm::all_reduce(Lane const& lane, Span whole, Partition const& parti
 Pending MpiComm::broadcast(Lane const& lane, Span data, int root, Traffic purpose) {
   if (rank() != root) traffic().add(purpose, data.count, size_of(data.type));
   bool const staged = impl_->stages(data);
-  if (data.space != Space::host) lane.fence();
+  if (data.space != Space::host) lane.fence("messages");
   std::int64_t const element_bytes = size_of(data.type);
   std::int64_t const length = staged ? impl_->staging.size() / element_bytes : std::int64_t{1} << 30;
   for (std::int64_t begin = 0; begin < data.count; begin += length) {
@@ -344,14 +338,14 @@ Pending MpiComm::broadcast(Lane const& lane, Span data, int root, Traffic purpos
     unsigned char* const memory = staged ? impl_->staging.data() : at(data, begin);
     if (staged && rank() == root) {
       copy_to_host(lane, memory, at(data, begin), count * element_bytes);
-      lane.fence();
+      lane.fence("messages");
     }
     MPI_Request request = MPI_REQUEST_NULL;
     KOZERO_MPI(MPI_Ibcast, memory, static_cast<int>(count), mpi_type(data.type), root, impl_->comm, &request);
     wait_for(request);
     if (staged && rank() != root) {
       copy_to_device(lane, at(data, begin), memory, count * element_bytes);
-      lane.fence();
+      lane.fence("messages");
     }
   }
   return {};

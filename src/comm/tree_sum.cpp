@@ -1,6 +1,7 @@
 #include "comm/tree_sum.hpp"
 
 #include "core/host_simd.hpp"
+#include "core/launch.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -56,8 +57,7 @@ void sum_typed(std::vector<void const*> const& untyped, std::int64_t count, void
       for (std::int64_t i = 0; i < length; ++i) to[i] = static_cast<T>(from[i]);
     });
   };
-  Kokkos::parallel_for("kozero::tree_sum", Kokkos::RangePolicy<HostExec>(0, (count + tile - 1) / tile), sum_one);
-  HostExec().fence();
+  launch(HostLane(), "kozero::tree_sum", Range{(count + tile - 1) / tile}, sum_one);
 }
 
 } // namespace

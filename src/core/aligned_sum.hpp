@@ -45,6 +45,7 @@ public:
   explicit AlignedSum(std::int64_t leaves) : leaves_(leaves) {}
 
   std::int64_t leaves() const { return leaves_; }
+  void clear() { nodes_.clear(); }
   /// Of what was added, in order of position: no two have the same parent.
   std::vector<NodeSum> const& nodes() const { return nodes_; }
 

@@ -11,23 +11,15 @@
 
 namespace kozero {
 
-/// Where the model computes.
-using DeviceExec = Kokkos::DefaultExecutionSpace;
-using DeviceMemory = DeviceExec::memory_space;
-/// Where offloaded state lives and is updated.
-using HostExec = Kokkos::DefaultHostExecutionSpace;
-using HostMemory = Kokkos::HostSpace;
-/// Host memory that the device copies from and to at full speed.
-#if defined(KOKKOS_ENABLE_CUDA)
-using PinnedMemory = Kokkos::CudaHostPinnedSpace;
-#elif defined(KOKKOS_ENABLE_HIP) && KOKKOS_VERSION >= 40000
-using PinnedMemory = Kokkos::HIPHostPinnedSpace;
-#else
-using PinnedMemory = Kokkos::HostSpace;
+// 1 where the rules of an accelerator are enforced on a host, for tests (core/emulated).
+#ifndef KOZERO_EMULATED
+#define KOZERO_EMULATED 0
 #endif
 
-/// True on CPU builds: host code may touch device memory. Device and Host stay two spaces in the ledger all the same.
-inline constexpr bool host_reaches_device = Kokkos::SpaceAccessibility<HostExec, DeviceMemory>::accessible;
+/// Where the model computes.
+using DeviceExec = Kokkos::DefaultExecutionSpace;
+/// Where offloaded state is updated.
+using HostExec = Kokkos::DefaultHostExecutionSpace;
 
 // 1 where the device is an accelerator of its own, 0 where Kokkos' default backend runs on the host.
 #if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || defined(KOKKOS_ENABLE_SYCL)
@@ -36,8 +28,9 @@ inline constexpr bool host_reaches_device = Kokkos::SpaceAccessibility<HostExec,
 #define KOZERO_HAS_ACCELERATOR 0
 #endif
 
-// KOZERO_ON_HOST is 1 in code compiled for the host and 0 in a kernel compiled for an accelerator.
-#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__) || defined(__SYCL_DEVICE_ONLY__)
+// KOZERO_ON_HOST is 1 in code compiled for the host and 0 in a kernel compiled for an accelerator, or for the emulated
+// one.
+#if KOZERO_EMULATED || defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__) || defined(__SYCL_DEVICE_ONLY__)
 #define KOZERO_ON_HOST 0
 #else
 #define KOZERO_ON_HOST 1

@@ -1,8 +1,58 @@
 #include "core/lane.hpp"
 
+#include "core/activity.hpp"
 #include "core/error.hpp"
+#include "core/event.hpp"
+
+#if KOZERO_EMULATED
+#include "core/emulated/queue.hpp"
+#endif
 
 namespace kozero {
+
+#if KOZERO_EMULATED
+
+Lane::Lane() {
+  static auto const queue = std::make_shared<emulated::Queue>("default lane");
+  queue_ = queue;
+}
+
+Lane separate_lane() { return Lane(std::make_shared<emulated::Queue>("separate lane")); }
+
+void Lane::fence(char const* why) const {
+  activity().count_fence(why);
+  queue_->drain();
+}
+
+struct Event::Point {
+  emulated::Point point;
+};
+
+void Event::record(Lane const& lane) {
+  if (!point_) point_ = std::make_unique<Point>();
+  point_->point = lane.queue()->here();
+}
+void Event::hold_back(Lane const& later) const {
+  if (point_) later.queue()->hold_back(point_->point);
+}
+bool Event::done() const { return !point_ || emulated::reached(point_->point); }
+void Event::wait(char const* why) const {
+  activity().count_fence(why);
+  if (point_) emulated::run_to(point_->point);
+}
+
+#else
+
+Lane::Lane() = default;
+
+void Lane::fence(char const* why) const {
+  activity().count_fence(why);
+#if KOKKOS_VERSION >= 30500
+  exec_.fence(why);
+#else
+  exec_.fence();
+#endif
+}
 
 Lane separate_lane() {
 #if KOZERO_HAS_ACCELERATOR && KOKKOS_VERSION >= 40000
@@ -24,21 +74,57 @@ void check(cudaError_t code, char const* call) {
 
 } // namespace
 
-void order_after(Lane const& later, Lane const& earlier) {
+struct Event::Point {
   cudaEvent_t event = nullptr;
-  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-  check(cudaEventRecord(event, earlier.exec().cuda_stream()), "cudaEventRecord");
-  check(cudaStreamWaitEvent(later.exec().cuda_stream(), event, 0), "cudaStreamWaitEvent");
-  check(cudaEventDestroy(event), "cudaEventDestroy"); // CUDA keeps it until it has happened
+  Point() { check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
+  ~Point() { cudaEventDestroy(event); } // CUDA keeps it until it has happened
+  Point(Point const&) = delete;
+  Point& operator=(Point const&) = delete;
+};
+
+void Event::record(Lane const& lane) {
+  if (!point_) point_ = std::make_unique<Point>();
+  check(cudaEventRecord(point_->event, lane.exec().cuda_stream()), "cudaEventRecord");
+}
+void Event::hold_back(Lane const& later) const {
+  if (point_) check(cudaStreamWaitEvent(later.exec().cuda_stream(), point_->event, 0), "cudaStreamWaitEvent");
+}
+bool Event::done() const {
+  if (!point_) return true;
+  cudaError_t const code = cudaEventQuery(point_->event);
+  if (code == cudaErrorNotReady) return false;
+  check(code, "cudaEventQuery");
+  return true;
+}
+void Event::wait(char const* why) const {
+  activity().count_fence(why);
+  if (point_) check(cudaEventSynchronize(point_->event), "cudaEventSynchronize");
 }
 
 #else
 
-// Program order does it on a host; other accelerators' events are not used yet.
-void order_after(Lane const&, Lane const& earlier) {
-  if constexpr (!host_reaches_device) earlier.fence();
+// Program order does it on a host; other accelerators' events are not used yet, so the host waits for them.
+struct Event::Point {};
+
+void Event::record(Lane const& lane) {
+  if constexpr (!runs_on_host<Lane>) lane.fence("event");
 }
+void Event::hold_back(Lane const&) const {}
+bool Event::done() const { return true; }
+void Event::wait(char const* why) const { activity().count_fence(why); }
 
 #endif
+#endif
+
+Event::Event() = default;
+Event::Event(Event&&) noexcept = default;
+Event& Event::operator=(Event&&) noexcept = default;
+Event::~Event() = default;
+
+void order_after(Lane const& later, Lane const& earlier) {
+  Event here;
+  here.record(earlier);
+  here.hold_back(later);
+}
 
 } // namespace kozero

@@ -1,49 +1,77 @@
 #pragma once
 #include "core/kokkos.hpp"
 
+#include <memory>
 #include <optional>
 
 namespace kozero {
 
-/// An execution-space instance with its order of work: a stream on a GPU, plain program order on a CPU.
-/// Work given to one lane runs in the order it was given. Only staging, logging and saving fence.
-template <class Exec>
-class BasicLane {
+namespace emulated {
+class Queue;
+}
+
+/// An order of work on the device: a stream of an accelerator, a queue of the emulated device, plain program order on a
+/// host. Work given to one lane runs in the order it was given, beside the host and other lanes. What may be given is
+/// in core/launch.hpp; how lanes wait for each other in core/event.hpp.
+class Lane {
 public:
-  BasicLane() = default;
-  explicit BasicLane(Exec exec) : exec_(std::move(exec)) {}
+  using Exec = DeviceExec;
+  /// The default one, which a process' main work is given to.
+  Lane();
+  /// The host waits until all that the lane was given has run. `why` names the fence, in Activity and to tools; all
+  /// names stand in doc/architecture.md.
+  void fence(char const* why) const;
+
+#if KOZERO_EMULATED
+  explicit Lane(std::shared_ptr<emulated::Queue> queue) : queue_(std::move(queue)) {}
+  std::shared_ptr<emulated::Queue> const& queue() const { return queue_; }
+#else
+  explicit Lane(Exec exec) : exec_(std::move(exec)) {}
+  /// For what launches: core/launch.hpp, and libraries in enqueue().
   Exec const& exec() const { return exec_; }
-  void fence() const { exec_.fence(); }
+#endif
 
 private:
+#if KOZERO_EMULATED
+  std::shared_ptr<emulated::Queue> queue_;
+#else
   Exec exec_;
+#endif
 };
 
-using Lane = BasicLane<DeviceExec>;
-using HostLane = BasicLane<HostExec>;
+/// The host's threads: what they are given has run when the call returns.
+class HostLane {
+public:
+  using Exec = HostExec;
+};
 
-/// A lane beside the others: a stream of its own on an accelerator, the default instance on a host.
+/// Whether work on a lane of that type runs as loops of the host's threads, which vectorise, and not as threads of an
+/// accelerator, which share them.
+template <class AnyLane>
+inline constexpr bool runs_on_host = !KOZERO_EMULATED && !KOZERO_HAS_ACCELERATOR;
+template <>
+inline constexpr bool runs_on_host<HostLane> = true;
+
+/// A lane beside the others; on a host the only one there is.
 Lane separate_lane();
 
-/// The lane that a process' main work is given to: the default instance.
+/// The lane that a process' main work is given to.
 inline Lane default_lane() { return Lane(); }
 
 /// A lane that is made when it is first wanted: its owner can be built where Kokkos is not up, for a plan.
 class LazyLane {
 public:
   explicit LazyLane(Lane (*make)() = separate_lane) : make_(make) {}
-  operator Lane const&() const {
+  operator Lane const&() const { return get(); }
+  Lane const& get() const {
     if (!lane_) lane_ = make_();
     return *lane_;
   }
-  void fence() const { static_cast<Lane const&>(*this).fence(); }
+  void fence(char const* why) const { get().fence(why); }
 
 private:
   Lane (*make_)();
   mutable std::optional<Lane> lane_;
 };
-
-/// What is given to `later` from now on runs after all that was given to `earlier` before. The host does not wait.
-void order_after(Lane const& later, Lane const& earlier);
 
 } // namespace kozero

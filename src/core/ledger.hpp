@@ -1,6 +1,13 @@
 #pragma once
+#include "core/activity.hpp"
 #include "core/error.hpp"
-#include "core/kokkos.hpp"
+#include "core/memory.hpp"
+
+#if KOZERO_EMULATED
+#include "core/emulated/queue.hpp"
+
+#include <cstring>
+#endif
 
 #include <cstdint>
 #include <functional>
@@ -10,8 +17,6 @@
 #include <vector>
 
 namespace kozero {
-
-enum class Space { device, pinned, host };
 
 /// What a piece of memory is for. One row a (space, category) in every report.
 enum class Category {
@@ -28,7 +33,6 @@ enum class Category {
   workspace,
 };
 
-char const* name_of(Space space);
 char const* name_of(Category category);
 
 /// The space whose limit memory counts against: pinned memory is host memory.
@@ -110,35 +114,29 @@ private:
   std::map<Space, std::int64_t> limits_;
 };
 
-/// Which space of the ledger memory counts as. On CPU builds device and host memory are one to Kokkos, so the owner
-/// says which he means by the tag.
-struct OnDevice {
-  using memory = DeviceMemory;
-  static constexpr Space space = Space::device;
-};
-struct OnHost {
-  using memory = HostMemory;
-  static constexpr Space space = Space::host;
-};
-struct OnPinned {
-  using memory = PinnedMemory;
-  static constexpr Space space = Space::pinned;
-};
-
-/// Owns `count` elements of T, entered in a ledger. New memory is zero, or NaN patterns in checked builds when asked
-/// to stay uninitialised.
-template <class T, class Where>
+/// Owns `count` elements of T in a memory, entered in a ledger. New memory is zero, or NaN patterns in checked builds
+/// when asked to stay uninitialised. Memory that a lane may still work on must not be given back: an accelerator would
+/// stop for it.
+template <class T, class Memory>
 class Buffer {
 public:
   enum class Init { zero, none };
-  using View = Kokkos::View<T*, Kokkos::LayoutRight, typename Where::memory>;
+  using View = Kokkos::View<T*, Kokkos::LayoutRight, typename Memory::space>;
 
   Buffer() = default;
   Buffer(Ledger& ledger, Category category, std::string const& label, std::int64_t count, Init init = Init::zero)
-      : claim_(ledger, category, label, count * static_cast<std::int64_t>(sizeof(T))),
-        view_(ledger.allocates() ? View(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), extent(count))
-                                 : View(static_cast<T*>(nullptr), extent(count))) {
-    if (!ledger.allocates()) return;
+      : claim_(ledger, category, label, count * static_cast<std::int64_t>(sizeof(T))) {
+    if (!ledger.allocates()) {
+      view_ = View(static_cast<T*>(nullptr), extent(count));
+      return;
+    }
+    if (Memory::kind != Space::host) ++activity().allocations;
+#if KOZERO_EMULATED
+    memory_.reset(emulated::allocate(Memory::kind, count * static_cast<std::int64_t>(sizeof(T)), label.c_str()));
+    view_ = View(static_cast<T*>(memory_.get()), extent(count));
+#else
+    view_ = View(Kokkos::view_alloc(Kokkos::WithoutInitializing, label), extent(count));
+#endif
     if (init == Init::zero) {
       fill_bytes(0);
     } else {
@@ -150,16 +148,24 @@ public:
 
   View const& view() const { return view_; }
   T* data() const { return view_.data(); }
+  /// data(), with its memory.
+  Pointer<T, Memory> pointer() const { return {view_.data()}; }
   std::int64_t size() const { return static_cast<std::int64_t>(view_.extent(0)); }
 
 private:
   static std::size_t extent(std::int64_t count) { return static_cast<std::size_t>(count); }
 
+  // Before any lane knows of it.
   void fill_bytes(int value) {
-    using Bytes = Kokkos::View<unsigned char*, typename Where::memory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-    if (view_.extent(0) == 0) return;
-    Kokkos::deep_copy(Bytes(reinterpret_cast<unsigned char*>(view_.data()), view_.extent(0) * sizeof(T)),
-                      static_cast<unsigned char>(value));
+    std::size_t const bytes = view_.extent(0) * sizeof(T);
+    if (bytes == 0) return;
+#if KOZERO_EMULATED
+    emulated::EntryRuns const open("new memory", "none", emulated::Reach::device_copying);
+    std::memset(view_.data(), value, bytes);
+#else
+    using Bytes = Kokkos::View<unsigned char*, typename Memory::space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+    Kokkos::deep_copy(Bytes(reinterpret_cast<unsigned char*>(view_.data()), bytes), static_cast<unsigned char>(value));
+#endif
   }
 
   // The entry in the ledger; moves with the buffer.
@@ -168,7 +174,7 @@ private:
     Claim() = default;
     Claim(Ledger& ledger, Category category, std::string const& label, std::int64_t bytes)
         : ledger_(&ledger), category_(category), bytes_(bytes) {
-      ledger.take(Where::space, category, label, bytes);
+      ledger.take(Memory::kind, category, label, bytes);
     }
     Claim(Claim&& other) noexcept { swap(other); }
     Claim& operator=(Claim&& other) noexcept {
@@ -176,7 +182,7 @@ private:
       return *this;
     }
     ~Claim() {
-      if (ledger_) ledger_->give(Where::space, category_, bytes_);
+      if (ledger_) ledger_->give(Memory::kind, category_, bytes_);
     }
 
   private:
@@ -190,14 +196,23 @@ private:
     std::int64_t bytes_ = 0;
   };
   Claim claim_;
+#if KOZERO_EMULATED
+  struct Release {
+    void operator()(void* memory) const {
+      emulated::drain_all(); // an accelerator that frees memory waits for its work
+      emulated::release(memory);
+    }
+  };
+  std::unique_ptr<void, Release> memory_;
+#endif
   View view_;
 };
 
 template <class T>
-using DeviceBuffer = Buffer<T, OnDevice>;
+using DeviceBuffer = Buffer<T, DeviceMemory>;
 template <class T>
-using HostBuffer = Buffer<T, OnHost>;
+using HostBuffer = Buffer<T, HostMemory>;
 template <class T>
-using PinnedBuffer = Buffer<T, OnPinned>;
+using PinnedBuffer = Buffer<T, PinnedMemory>;
 
 } // namespace kozero

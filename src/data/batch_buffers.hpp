@@ -1,19 +1,30 @@
 #pragma once
+#include "core/event.hpp"
 #include "core/ledger.hpp"
+#include "core/views.hpp"
 #include "data/batch_shape.hpp"
 
+#include <array>
 #include <cstdint>
 
 namespace kozero {
 
-/// The memory of this rank's tokens: a batch's on the host, a micro-batch's on the device. B = micro, T = context.
+/// The memory of this rank's tokens: a batch's on the host, those of two micro-batches on their way and on the device.
+/// B = micro, T = context.
 struct BatchBuffers {
   BatchBuffers(BatchShape const& shape, std::int64_t context, Ledger& ledger);
 
-  HostBuffer<std::int32_t> inputs, targets;                 // [accumulate,B,T]
-  HostBuffer<std::int32_t> starts, positions;               // TokenGroups of a micro-batch: [B·T+1] and [B·T]
-  DeviceBuffer<std::int32_t> device_inputs, device_targets; // [B,T]
-  DeviceBuffer<std::int32_t> device_starts, device_positions;
+  HostBuffer<std::int32_t> inputs, targets; // [accumulate,B,T]
+
+  /// What a micro-batch sends to the device, as one array: inputs [B·T], targets [B·T], then its TokenGroups, starts
+  /// [B·T+1] and positions [B·T].
+  struct MicroBatchSlot {
+    PinnedBuffer<std::int32_t> pinned;
+    DeviceBuffer<std::int32_t> device;
+    Event copied; // the pinned memory may be written again
+    Event used;   // the device memory may be
+  };
+  std::array<MicroBatchSlot, 2> slots;
 };
 
 } // namespace kozero

@@ -1,5 +1,6 @@
 #include "data/batch_feed.hpp"
 
+#include "core/launch.hpp"
 #include "kernels/token_groups.hpp"
 
 #include <algorithm>
@@ -8,17 +9,8 @@ namespace kozero {
 
 namespace {
 
-/// Host values to the front of a device buffer, in the lane's order; the host array may change when it returns.
-Vec<std::int32_t const> copy_to_device(Lane const& lane, DeviceBuffer<std::int32_t> const& to,
-                                       std::span<std::int32_t const> from) {
-  Kokkos::View<std::int32_t const*, HostMemory, Unmanaged> const host(from.data(), from.size());
-  Vec<std::int32_t> const device(to.data(), from.size());
-  Kokkos::deep_copy(lane.exec(), device, host);
-  lane.fence();
-  return device;
-}
-
-std::span<std::int32_t> span_of(HostBuffer<std::int32_t> const& buffer) {
+template <class Memory>
+std::span<std::int32_t> span_of(Buffer<std::int32_t, Memory> const& buffer) {
   return {buffer.data(), static_cast<std::size_t>(buffer.size())};
 }
 
@@ -59,14 +51,29 @@ std::int64_t BatchFeed::evaluation_batches(std::int64_t wanted) const {
 }
 
 MicroBatch BatchFeed::upload(Lane const& lane, std::int64_t m) {
+  buffers_.slots[turn_].used.record(lane); // by all that was launched for the micro-batch before
+  turn_ = 1 - turn_;
+  auto& slot = buffers_.slots[turn_];
+  slot.copied.wait("tokens");
+  auto const n = static_cast<std::size_t>(rows_a_micro_batch());
+  auto const ids = span_of(slot.pinned);
   TokenRows const batch = rows(m);
+  std::ranges::copy(batch.inputs, ids.begin());
+  std::ranges::copy(batch.targets, ids.begin() + rows_a_micro_batch());
   std::int64_t const groups =
-      group_tokens(batch.inputs, vocabulary_, span_of(buffers_.starts), span_of(buffers_.positions));
-  auto const starts = span_of(buffers_.starts).first(static_cast<std::size_t>(groups + 1));
-  return {copy_to_device(lane, buffers_.device_inputs, batch.inputs),
-          copy_to_device(lane, buffers_.device_targets, batch.targets),
-          {copy_to_device(lane, buffers_.device_starts, starts),
-           copy_to_device(lane, buffers_.device_positions, span_of(buffers_.positions))}};
+      group_tokens(batch.inputs, vocabulary_, ids.subspan(2 * n, n + 1), ids.subspan(3 * n + 1, n));
+
+  slot.used.hold_back(up_);
+  copy(up_, slot.device.pointer(), slot.pinned.pointer(), slot.device.size());
+  slot.copied.record(up_);
+  slot.copied.hold_back(lane);
+  return on_device_of(slot, groups);
+}
+
+MicroBatch BatchFeed::on_device_of(BatchBuffers::MicroBatchSlot const& slot, std::int64_t groups) const {
+  std::int64_t const n = rows_a_micro_batch();
+  std::int32_t const* const ids = slot.device.data();
+  return {make_vec(ids, n), make_vec(ids + n, n), {make_vec(ids + 2 * n, groups + 1), make_vec(ids + 3 * n + 1, n)}};
 }
 
 } // namespace kozero

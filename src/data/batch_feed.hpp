@@ -30,7 +30,8 @@ public:
   BatchShape const& shape() const { return shape_; }
   /// micro · T
   std::int64_t rows_a_micro_batch() const { return shape_.micro * context_; }
-  /// Micro-batch m of the batch that was loaded last, on the device; the one before it is overwritten.
+  /// Micro-batch m of the batch that was loaded last, on the device, where the one before it stays meanwhile. The host
+  /// does not wait for it; the lane does.
   MicroBatch upload(Lane const& lane, std::int64_t m);
   /// The number of micro-batch m's first window among those of the batch, over all ranks.
   std::int64_t first_window(std::int64_t m) const { return shape_.first_sample(0, m, rank_); }
@@ -38,6 +39,7 @@ public:
 private:
   TokenRows rows(std::int64_t m);
   std::int64_t count_valid() const;
+  MicroBatch on_device_of(BatchBuffers::MicroBatchSlot const& slot, std::int64_t groups) const;
 
   std::shared_ptr<TokenSource> tokens_;
   BatchShape shape_;
@@ -45,6 +47,8 @@ private:
   std::int64_t vocabulary_;
   int rank_;
   BatchBuffers buffers_;
+  LazyLane up_;
+  int turn_ = 0; // the slot of the micro-batch that was uploaded last
 };
 
 } // namespace kozero

@@ -2,6 +2,7 @@
 
 #include "config/compute_type.hpp"
 #include "core/error.hpp"
+#include "core/launch.hpp"
 #include "core/rng.hpp"
 #include "kernels/flat.hpp"
 #include "kernels/shapes.hpp"
@@ -55,19 +56,18 @@ public:
   /// logits [V] after the last of `text`, of which the model sees the last `context` tokens.
   std::vector<float> next_logits(std::vector<std::int32_t> const& text) {
     auto const seen = std::min<std::int64_t>(context_, static_cast<std::int64_t>(text.size()));
-    auto const host_tokens = Kokkos::create_mirror_view(tokens_.view());
-    for (std::int64_t i = 0; i < seen; ++i) host_tokens(i) = text[text.size() - static_cast<std::size_t>(seen - i)];
-    Kokkos::deep_copy(tokens_.view(), host_tokens);
+    std::vector<std::int32_t> window(static_cast<std::size_t>(context_)); // zeros past the text
+    std::copy_n(text.end() - seen, seen, window.begin());
+    copy(lane_, tokens_.pointer(), on_host(window.data()), context_);
     auto const tokens = make_vec<std::int32_t const>(tokens_.data(), context_);
     for (int u = 0; u < model_.units(); ++u) model_.forward(lane_, u, params(u), {tokens, {}, {}});
     auto const logits = make_mat(logits_.data(), 1, padded_vocabulary(vocabulary_));
     model_.head().logits(lane_, params(model_.units() - 1), logits, seen - 1);
-    lane_.fence();
-    float const* const first = logits_.data();
-    KOZERO_REQUIRE(first_non_finite(lane_, first, vocabulary_) == vocabulary_,
+    std::vector<float> result(static_cast<std::size_t>(vocabulary_));
+    copy(lane_, on_host(result.data()), logits_.pointer(), vocabulary_);
+    KOZERO_REQUIRE(std::ranges::all_of(result, [](float logit) { return std::isfinite(logit); }),
                    "the model's logits are not finite (its training has diverged); use an earlier checkpoint");
-    auto const host_logits = Kokkos::create_mirror_view_and_copy(HostMemory(), logits_.view());
-    return {host_logits.data(), host_logits.data() + vocabulary_};
+    return result;
   }
 
 private:
@@ -81,13 +81,14 @@ private:
       checkpoint.read(entry, former);
     }
     blocks_.emplace_back(ledger, Category::parameters, block.name(), block.size());
-    convert<DeviceExec, T, float>(lane_, blocks_.back().data(), master.data(), block.size());
-    lane_.fence();
+    convert(lane_, blocks_.back().data(), master.data(), block.size());
+    lane_.fence("loading"); // the memory of the master goes
   }
 
   std::vector<Vec<T const>> params(int unit) const {
     std::vector<Vec<T const>> blocks;
-    for (int const b : model_.uses()[unit].forward) blocks.push_back(blocks_[b].view());
+    for (int const b : model_.uses()[unit].forward)
+      blocks.push_back(make_vec<T const>(blocks_[b].data(), blocks_[b].size()));
     return blocks;
   }
 

@@ -1,5 +1,6 @@
 #include "optim/adam_bench.hpp"
 
+#include "core/launch.hpp"
 #include "optim/adamw.hpp"
 
 #include <algorithm>
@@ -20,8 +21,6 @@ constexpr std::int64_t cold_limit = 16 << 20; // parameters that are measured co
 constexpr std::int64_t cold_updates = 32;     // that a cold row lives
 constexpr std::int64_t cold_crossing = 4;     // in which the moments become subnormal, a row of a model at a time
 constexpr std::int64_t row_elements = 1024;
-
-using Static = Kokkos::RangePolicy<HostExec, Kokkos::Schedule<Kokkos::Static>>;
 
 /// base^exponent, for a small one.
 float power(double base, int exponent) {
@@ -79,7 +78,6 @@ public:
       adamw_step_by_this_thread(shard, scalars);
     } else {
       adamw_step(HostLane(), shard, scalars);
-      HostLane().fence();
     }
   }
 
@@ -93,28 +91,26 @@ public:
     if (threads == Threads::one) {
       for (std::int64_t index = 0; index < tiles; ++index) run_tile(index);
     } else {
-      Kokkos::parallel_for("kozero::bench::probe", Static(0, tiles), run_tile);
-      HostExec().fence();
+      launch(HostLane(), "kozero::bench::probe", Range{tiles}, run_tile);
     }
   }
 
   /// The first `count` parameters, by the threads that will use them. Warm: as training has them, nowhere so small that
   /// arithmetic slows down. Cold: rows that have had no gradient for long.
   void fill(Moments moments, std::int64_t count) const {
-    Kokkos::parallel_for("kozero::bench::fill", Static(0, count),
-                         [cold = moments == Moments::cold, betas = OptimizerConfig().betas, master = master_.data(),
-                          m = m_.data(), v = v_.data(), gradient = gradient_.data(),
-                          parameter = result_ == Result::apart ? parameter_.data() : nullptr](std::int64_t i) {
-                           float const value = static_cast<float>(i % 17 - 8) * 0.02f + 0.01f;
-                           // Subnormal after so many updates.
-                           int const left = static_cast<int>(i / row_elements % cold_crossing) + 1;
-                           master[i] = value;
-                           m[i] = cold ? least_normal / power(betas[0], left) : 0.1f * value;
-                           v[i] = cold ? least_normal / power(betas[1], left) : 0.01f * value * value;
-                           gradient[i] = static_cast<G>(cold ? 0.0f : 0.5f * value);
-                           if (parameter) parameter[i] = static_cast<T>(value);
-                         });
-    HostExec().fence();
+    launch(HostLane(), "kozero::bench::fill", Range{count},
+           [cold = moments == Moments::cold, betas = OptimizerConfig().betas, master = master_.data(), m = m_.data(),
+            v = v_.data(), gradient = gradient_.data(),
+            parameter = result_ == Result::apart ? parameter_.data() : nullptr](std::int64_t i) {
+             float const value = static_cast<float>(i % 17 - 8) * 0.02f + 0.01f;
+             // Subnormal after so many updates.
+             int const left = static_cast<int>(i / row_elements % cold_crossing) + 1;
+             master[i] = value;
+             m[i] = cold ? least_normal / power(betas[0], left) : 0.1f * value;
+             v[i] = cold ? least_normal / power(betas[1], left) : 0.01f * value * value;
+             gradient[i] = static_cast<G>(cold ? 0.0f : 0.5f * value);
+             if (parameter) parameter[i] = static_cast<T>(value);
+           });
   }
 
 private:

@@ -1,6 +1,7 @@
 #include "optim/adamw.hpp"
 
 #include "core/host_simd.hpp"
+#include "core/launch.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -82,33 +83,41 @@ std::int64_t tiles_of(AdamWShard<T> const& shard) {
   return (shard.count + tile - 1) / tile;
 }
 
-// The schedule is static, so that a thread finds the elements that it was the first to touch.
+/// A tile of a host's thread. The schedule is static, so that a thread finds the elements that it was the first to
+/// touch.
 template <class G, Parameters where, class T>
-void run(HostLane const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars) {
-  Kokkos::parallel_for("kozero::adamw::host",
-                       Kokkos::RangePolicy<HostExec, Kokkos::Schedule<Kokkos::Static>>(lane.exec(), 0, tiles_of(shard)),
-                       [=](std::int64_t index) { run_tile<G, where>(shard, index, scalars); });
-}
+struct Tile {
+  AdamWShard<T> shard;
+  AdamWScalars scalars;
+  void operator()(std::int64_t index) const { run_tile<G, where>(shard, index, scalars); }
+};
 
 } // namespace
 
-#if KOZERO_HAS_ACCELERATOR
+/// An element of an accelerator's thread.
 template <class G, Parameters where, class T>
-void run(Lane const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars) {
-  Kokkos::parallel_for(
-      "kozero::adamw::device", Kokkos::RangePolicy<DeviceExec>(lane.exec(), 0, shard.count),
-      KOKKOS_LAMBDA(std::int64_t i) {
-        G const* const gradient = static_cast<G const*>(shard.gradient);
-        T* const parameter = shard.parameter;
-        float const keep = i < shard.decay_count ? scalars.keep : 1.0f;
-        float const p =
-            adamw_element(shard.master[i], shard.m[i], shard.v[i], static_cast<float>(gradient[i]), keep, scalars);
-        if (where == Parameters::apart) parameter[i] = static_cast<T>(p);
-      });
-}
-#endif
+struct AdamWElement {
+  AdamWShard<T> shard;
+  AdamWScalars scalars;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    G const* const gradient = static_cast<G const*>(shard.gradient);
+    float const keep = i < shard.decay_count ? scalars.keep : 1.0f;
+    float const p =
+        adamw_element(shard.master[i], shard.m[i], shard.v[i], static_cast<float>(gradient[i]), keep, scalars);
+    if constexpr (where == Parameters::apart) shard.parameter[i] = static_cast<T>(p);
+  }
+};
 
 namespace {
+
+template <class G, Parameters where, class AnyLane, class T>
+void run(AnyLane const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars) {
+  if constexpr (runs_on_host<AnyLane>) {
+    launch(lane, "kozero::adamw::host", Range{tiles_of(shard)}, Tile<G, where, T>{shard, scalars});
+  } else {
+    launch(lane, "kozero::adamw::device", Range{shard.count}, AdamWElement<G, where, T>{shard, scalars});
+  }
+}
 
 template <Parameters value>
 using Where = std::integral_constant<Parameters, value>;
@@ -129,8 +138,8 @@ void with_kind(AdamWShard<T> const& shard, Run const& run_as) {
 
 } // namespace
 
-template <class Exec, class T>
-void adamw_step(BasicLane<Exec> const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars) {
+template <class AnyLane, class T>
+void adamw_step(AnyLane const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars) {
   if (shard.count == 0) return;
   with_kind(shard, [&]<class G, Parameters where>(G, Where<where>) { run<G, where>(lane, shard, scalars); });
 }
@@ -142,16 +151,10 @@ void adamw_step_by_this_thread(AdamWShard<T> const& shard, AdamWScalars const& s
   });
 }
 
-#if KOZERO_HAS_ACCELERATOR
-#define KOZERO_INSTANTIATE_ON_DEVICE(T)                                                                                \
-  template void adamw_step(Lane const&, AdamWShard<T> const&, AdamWScalars const&);
-#else
-#define KOZERO_INSTANTIATE_ON_DEVICE(T)
-#endif
 #define KOZERO_INSTANTIATE(T)                                                                                          \
   template void adamw_step(HostLane const&, AdamWShard<T> const&, AdamWScalars const&);                                \
-  template void adamw_step_by_this_thread(AdamWShard<T> const&, AdamWScalars const&);                                  \
-  KOZERO_INSTANTIATE_ON_DEVICE(T)
+  template void adamw_step(Lane const&, AdamWShard<T> const&, AdamWScalars const&);                                    \
+  template void adamw_step_by_this_thread(AdamWShard<T> const&, AdamWScalars const&);
 
 KOZERO_INSTANTIATE(float)
 KOZERO_INSTANTIATE(bf16)

@@ -57,9 +57,10 @@ struct AdamWShard {
   T* parameter = nullptr; // out: the master rounded to the compute type; null where it is the master (T is float)
 };
 
-/// One AdamW step as a parallel_for over `shard` on Exec: the device, or the host for offloaded state.
-template <class Exec, class T>
-void adamw_step(BasicLane<Exec> const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars);
+/// One AdamW step as a parallel_for over `shard`, in the lane's memory: the device's, or the host's for offloaded
+/// state.
+template <class AnyLane, class T>
+void adamw_step(AnyLane const& lane, AdamWShard<T> const& shard, AdamWScalars const& scalars);
 
 /// The same step, the same bits, on host memory by the calling thread alone.
 template <class T>

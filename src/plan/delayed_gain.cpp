@@ -40,7 +40,7 @@ double product_rate(std::int64_t width) {
   Lane const lane;
   double const seconds = seconds_of([&] {
     gemm<T, T>(lane, m, n, n, c.data(), n, {a.data(), n}, {b.data(), n}, nullptr, Into::overwrite);
-    lane.fence();
+    lane.fence("rate");
   });
   return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(n) / seconds;
 }
@@ -55,7 +55,7 @@ double link_rate() {
   LinkTraffic ignored;
   double const seconds = seconds_of([&] {
     copy_up(lane, device.data(), pinned.data(), count, ignored);
-    lane.fence();
+    lane.fence("rate");
   });
   return static_cast<double>(count) * sizeof(float) / seconds;
 }

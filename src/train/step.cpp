@@ -42,10 +42,11 @@ std::optional<StepReport> train_step(Lane const& lane, Model<T>& model, Engine<T
   for (std::int64_t m = 0; m < micro_batches; ++m) {
     if (m > 0 && stop_agreed && !engine.between_updates() && stop_agreed()) return std::nullopt;
     run_micro_batch(lane, model, engine, feed.upload(lane, m), {m, micro_batches}, factors.of_row);
-    loss.add(lane, feed.first_window(m), model.head().losses());
+    loss.add(lane, m, feed.first_window(m), model.head().losses());
   }
-  return StepReport{loss.total(comm) / static_cast<double>(std::max<std::int64_t>(input.valid, 1)),
-                    engine.update(lane, input.optimizer, input.lr, input.t, factors.of_gradient)};
+  loss.collect(lane);
+  UpdateReport const update = engine.update(lane, input.optimizer, input.lr, input.t, factors.of_gradient);
+  return StepReport{loss.total(comm) / static_cast<double>(std::max<std::int64_t>(input.valid, 1)), update};
 }
 
 template <class T>
@@ -61,8 +62,9 @@ double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Batc
       model.forward(lane, visit.unit, params, batch);
       if (visit.unit + 1 == model.units()) model.head().loss(lane, params, batch);
     }
-    loss.add(lane, feed.first_window(m), model.head().losses());
+    loss.add(lane, m, feed.first_window(m), model.head().losses());
   }
+  loss.collect(lane);
   return loss.total(comm);
 }
 

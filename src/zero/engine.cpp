@@ -1,12 +1,9 @@
 #include "zero/engine.hpp"
 
-#include "comm/joined_sum.hpp"
 #include "kernels/flat.hpp"
-#include "kernels/squares.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace kozero {
 
@@ -27,12 +24,12 @@ Engine<T>::Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> us
     : plan_(plan), layout_(std::move(layout)), uses_(std::move(uses)), comm_(comm),
       params_(make_param_store<T>(plan_, layout_, uses_, comm, ledger)),
       grads_(make_grad_store(plan_, dtype_of<T>, layout_, uses_, comm, ledger, link_)),
-      optimizer_(plan_, layout_, master_in(*params_), ledger), host_update_(plan_, optimizer_, ledger, link_),
-      hash_(plan_, layout_, optimizer_, comm, ledger) {}
+      check_(plan_, layout_, comm, ledger), optimizer_(plan_, layout_, master_in(*params_), ledger),
+      host_update_(plan_, optimizer_, ledger, link_), hash_(plan_, layout_, optimizer_, comm, ledger) {}
 
 template <class T>
 void Engine<T>::initialise(Lane const& lane, std::int64_t seed) {
-  optimizer_.initialise(layout_, seed);
+  optimizer_.initialise(lane, layout_, seed);
   publish_master(lane);
 }
 
@@ -41,8 +38,7 @@ void Engine<T>::publish_master(Lane const& lane) {
   LinkTraffic const before = link_;
   for (auto const& state : optimizer_.pieces()) {
     if (state.piece.space == Space::host || ParamStore<T>::is_master) continue;
-    convert<DeviceExec, T, float>(lane, params_->updated(state.piece), state.master.data(),
-                                  state.piece.interval.size());
+    convert(lane, params_->updated(state.piece), state.master.data(), state.piece.interval.size());
   }
   host_update_.publish_master(lane, *params_);
   params_->publish(lane);
@@ -82,77 +78,15 @@ std::vector<Vec<float>> Engine<T>::grads(Lane const& lane, int unit) {
   return blocks;
 }
 
-/// work(lane, array, n) of the reduced gradients of `wanted`, in the memory of a piece of OptimizerState::pieces, with
-/// that memory's lane.
-template <class T>
-template <class Work>
-auto Engine<T>::on_gradient(Lane const& lane, std::size_t number, Interval wanted, Work const& work) const {
-  Piece const& piece = optimizer_.pieces()[number].piece;
-  std::int64_t const offset = wanted.begin - piece.interval.begin;
-  void const* const gradient = grads_->reduced(static_cast<int>(number));
-  auto const typed = [&](auto const& lane_there) {
-    if (grads_->type() == DType::f32) {
-      return work(lane_there, static_cast<float const*>(gradient) + offset, wanted.size());
-    }
-    return work(lane_there, static_cast<T const*>(gradient) + offset, wanted.size());
-  };
-  return piece.space == Space::host ? typed(HostLane()) : typed(lane);
-}
-
-template <class T>
-double Engine<T>::gradient_norm(Lane const& lane) const {
-  static_assert(Partition::alignment % square_columns == 0);
-  grads_->wait(lane);
-  std::vector<SquareSum> sums; // of each block
-  for (auto const& block : layout_) sums.push_back(square_sum(block.size()));
-  for (std::size_t p = 0; p < optimizer_.pieces().size(); ++p) {
-    Piece const& piece = optimizer_.pieces()[p].piece;
-    Interval const wanted = intersect(plan_.counted(plan_.partition(layout_[piece.block].size())), piece.interval);
-    on_gradient(lane, p, wanted, [&](auto const& there, auto const* x, std::int64_t n) {
-      add_squares(there, x, wanted.begin, n, sums[piece.block]);
-    });
-  }
-  std::vector<double> squares;
-  for (auto const& columns : joined_totals(comm_, sums)) squares.push_back(sum_of_columns(columns));
-  return std::sqrt(neighbour_sum(squares));
-}
-
-template <class T>
-std::string Engine<T>::first_bad_tensor(Lane const& lane) const {
-  constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::int64_t> starts; // of the blocks, laid end to end
-  std::int64_t size = 0;
-  for (auto const& block : layout_) {
-    starts.push_back(size);
-    size += block.size();
-  }
-  std::int64_t first = none;
-  for (std::size_t p = 0; p < optimizer_.pieces().size() && first == none; ++p) {
-    Piece const& piece = optimizer_.pieces()[p].piece;
-    Interval const wanted = intersect(plan_.counted(plan_.partition(layout_[piece.block].size())), piece.interval);
-    std::int64_t const found = on_gradient(lane, p, wanted, [](auto const& there, auto const* x, std::int64_t n) {
-      return first_non_finite(there, x, n);
-    });
-    if (found < wanted.size()) first = starts[piece.block] + wanted.begin + found;
-  }
-  auto const all = comm_.gather(first);
-  first = *std::min_element(all.begin(), all.end());
-  KOZERO_ASSERT(first != none); // squares of finite fp32 do not overflow in double
-  for (std::size_t b = 0; b < layout_.size(); ++b) {
-    if (first < starts[b] + layout_[b].size()) return layout_[b].tensor_at(first - starts[b]).spec.name;
-  }
-  return "";
-}
-
 /// Whether the present gradient is of use, and by what it is to be clipped.
 template <class T>
-UpdateReport Engine<T>::judge(Lane const& lane, OptimizerConfig const& config, double unit) const {
+UpdateReport Engine<T>::judge(Lane const& lane, OptimizerConfig const& config, double unit) {
   UpdateReport report;
-  report.norm = gradient_norm(lane) / unit;
+  report.norm = check_.norm(lane, *grads_) / unit;
   report.skipped = !std::isfinite(report.norm);
   if (report.skipped) {
     report.clip = 0;
-    report.bad_tensor = first_bad_tensor(lane);
+    report.bad_tensor = check_.first_bad_tensor(lane, *grads_);
   } else if (config.clip) {
     report.clip = std::min(1.0, *config.clip / (report.norm + 1e-6));
   }

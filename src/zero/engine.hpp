@@ -4,6 +4,7 @@
 #include "layout/block_layout.hpp"
 #include "layout/unit_schedule.hpp"
 #include "zero/grad_store.hpp"
+#include "zero/gradient_check.hpp"
 #include "zero/held_state.hpp"
 #include "zero/host_update.hpp"
 #include "zero/optimizer_state.hpp"
@@ -93,11 +94,7 @@ public:
   LinkTraffic const& link() const { return link_; }
 
 private:
-  template <class Work>
-  auto on_gradient(Lane const& lane, std::size_t number, Interval wanted, Work const& work) const;
-  double gradient_norm(Lane const& lane) const;
-  std::string first_bad_tensor(Lane const& lane) const;
-  UpdateReport judge(Lane const& lane, OptimizerConfig const& config, double unit) const;
+  UpdateReport judge(Lane const& lane, OptimizerConfig const& config, double unit);
   enum class Gradients { present, former };
   void step_on_device(Lane const& lane, AdamWScalars const& scalars, Gradients which);
   void apply(Lane const& lane, AdamWScalars const& scalars);
@@ -110,6 +107,7 @@ private:
   LinkTraffic link_;
   std::unique_ptr<ParamStore<T>> params_;
   std::unique_ptr<GradStore> grads_;
+  GradientCheck check_;
   OptimizerState optimizer_;
   HostUpdate<T> host_update_;
   StateHash hash_;

@@ -1,6 +1,5 @@
 #include "zero/grad_shards.hpp"
 
-#include "core/views.hpp"
 #include "kernels/flat.hpp"
 
 #include <algorithm>
@@ -55,7 +54,7 @@ void GradShards<G>::deliver_piece(Lane const& lane, int piece, G const* reduced,
       add_on_host(sum, reduced, count);
     }
   } else if (first) {
-    Kokkos::deep_copy(lane.exec(), make_vec(sum, count), make_vec(reduced, count));
+    copy(lane, on_device(sum), on_device(reduced), count);
   } else {
     accumulate(lane, sum, reduced, count);
   }
@@ -66,17 +65,15 @@ void GradShards<G>::add_on_host(G* sum, G const* reduced, std::int64_t count) {
   for (std::int64_t begin = 0; begin < count; begin += arriving_.size()) {
     std::int64_t const n = std::min(arriving_.size(), count - begin);
     copy_down(down_, arriving_.data(), reduced + begin, n, traffic_);
-    down_.fence(); // what came before, the sum so far, is there too
-    HostLane const host;
-    accumulate(host, sum + begin, arriving_.data(), n);
-    host.fence();
+    down_.fence("gradients arriving"); // what came before, the sum so far, is there too
+    accumulate(HostLane(), sum + begin, arriving_.data(), n);
   }
 }
 
 template <class G>
 void GradShards<G>::wait(Lane const& lane) const {
-  lane.fence();
-  down_.fence();
+  lane.fence("gradients");
+  down_.fence("gradients");
 }
 
 template class GradShards<float>;

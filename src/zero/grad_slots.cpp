@@ -1,5 +1,7 @@
 #include "zero/grad_slots.hpp"
 
+#include "core/launch.hpp"
+
 #include <algorithm>
 
 namespace kozero {
@@ -26,7 +28,7 @@ float* GradSlots::begin(Lane const& lane, int block) {
   float* const slot = data(block);
   if (!under_way_[block]) {
     under_way_[block] = true;
-    Kokkos::deep_copy(lane.exec(), make_vec(slot, sizes_[block]), 0.0f);
+    fill(lane, on_device(slot), 0.0f, sizes_[block]);
   }
   return slot;
 }

@@ -39,7 +39,7 @@ public:
     shards_.release(lane); // copies out of the blocks
     if (!in_place || !place.first()) return;
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      Kokkos::deep_copy(lane.exec(), make_vec(blocks_[b].data(), partitions_[b].size()), G(0.0f));
+      fill(lane, blocks_[b].pointer(), G(0.0f), partitions_[b].size());
     }
   }
 

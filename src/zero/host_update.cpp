@@ -40,20 +40,18 @@ void HostUpdate<T>::stream(ParamStore<T>& params, Produce const& produce) {
     Tile const& tile = tiles_[t];
     Lane const& up = up_[t % 2];
     T* const out = staging_[t % 2].data();
-    up.fence(); // the tile before the last one has left this memory
+    up.fence("updated parameters"); // the tile before the last one has left this memory
     produce(tile, out);
     copy_up(up, params.updated(state_.pieces()[tile.piece].piece) + tile.begin, out, tile.count, traffic_);
   }
-  for (Lane const& up : up_) up.fence();
+  for (Lane const& up : up_) up.fence("updated parameters");
 }
 
 template <class T>
 void HostUpdate<T>::publish_master(Lane const& lane, ParamStore<T>& params) {
-  lane.fence();
+  lane.fence("updated parameters");
   stream(params, [&](Tile const& tile, T* out) {
-    HostLane const host;
-    convert<HostExec, T, float>(host, out, state_.pieces()[tile.piece].master.data() + tile.begin, tile.count);
-    host.fence();
+    convert(HostLane(), out, state_.pieces()[tile.piece].master.data() + tile.begin, tile.count);
   });
 }
 
@@ -72,9 +70,7 @@ void HostUpdate<T>::compute(Tile const& tile, AdamWScalars const& scalars, void 
       .gradient_type = type,
       .parameter = out,
   };
-  HostLane const host;
-  adamw_step(host, shard, scalars);
-  host.fence();
+  adamw_step(HostLane(), shard, scalars);
 }
 
 template <class T>
@@ -105,7 +101,7 @@ void HostUpdate<T>::land(Lane const& lane, GradStore const& grads, ParamStore<T>
     if (late_[p].size() == 0) continue;
     copy_up(lane, params.updated(state_.pieces()[p].piece), late_[p].data(), late_[p].size(), traffic_);
   }
-  lane.fence(); // the memory of the results is free again
+  lane.fence("updated parameters"); // the memory of the results is free again
   scalars_.reset();
 }
 

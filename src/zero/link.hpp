@@ -1,7 +1,7 @@
 #pragma once
 // Copies over the link between device and host memory, in the order of a lane, and what they add up to.
 
-#include "core/lane.hpp"
+#include "core/launch.hpp"
 
 #include <cstdint>
 
@@ -13,24 +13,17 @@ struct LinkTraffic {
   std::int64_t up_bytes = 0;   // host to device
 };
 
-template <class Memory, class T>
-using LinkView = Kokkos::View<T*, Kokkos::LayoutRight, Memory, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-
 /// device[0 … n-1] to pinned memory.
 template <class T>
 void copy_down(Lane const& lane, T* pinned, T const* device, std::int64_t n, LinkTraffic& traffic) {
-  auto const count = static_cast<std::size_t>(n);
-  Kokkos::deep_copy(lane.exec(), LinkView<PinnedMemory, T>(pinned, count),
-                    LinkView<DeviceMemory, T const>(device, count));
+  copy(lane, on_pinned(pinned), on_device(device), n);
   traffic.down_bytes += n * static_cast<std::int64_t>(sizeof(T));
 }
 
 /// pinned[0 … n-1] to device memory.
 template <class T>
 void copy_up(Lane const& lane, T* device, T const* pinned, std::int64_t n, LinkTraffic& traffic) {
-  auto const count = static_cast<std::size_t>(n);
-  Kokkos::deep_copy(lane.exec(), LinkView<DeviceMemory, T>(device, count),
-                    LinkView<PinnedMemory, T const>(pinned, count));
+  copy(lane, on_device(device), on_pinned(pinned), n);
   traffic.up_bytes += n * static_cast<std::int64_t>(sizeof(T));
 }
 

@@ -1,7 +1,7 @@
 #include "zero/optimizer_state.hpp"
 
+#include "core/launch.hpp"
 #include "core/rng.hpp"
-#include "core/views.hpp"
 
 #include <algorithm>
 
@@ -9,9 +9,7 @@ namespace kozero {
 
 namespace {
 
-using HostView = Kokkos::View<float*, Kokkos::LayoutRight, HostMemory, Unmanaged>;
-
-HostView host_view(float* data, std::int64_t count) { return HostView(data, static_cast<std::size_t>(count)); }
+constexpr std::int64_t staged_elements = 1 << 20; // of initial values, on their way to a device
 
 float initial_value(TensorSpec const& tensor, RngKey const& stream, std::int64_t element) {
   switch (tensor.init.kind) {
@@ -25,16 +23,15 @@ float initial_value(TensorSpec const& tensor, RngKey const& stream, std::int64_t
   return 0.0f;
 }
 
-/// master[i] of elements piece.begin + i of a block, in host memory.
-void fill_master(HostView const& master, BlockLayout const& block, Interval piece, std::int64_t seed) {
+/// master[i] of elements piece.begin + i of a block, in memory that the host reaches.
+void fill_master(float* master, BlockLayout const& block, Interval piece, std::int64_t seed) {
   for (auto const& tensor : block.tensors()) {
     Interval const part = intersect(piece, tensor.interval());
     RngKey const stream{static_cast<std::uint64_t>(seed), RngPurpose::initialise, 0,
                         static_cast<std::uint32_t>(tensor.spec.init.stream)};
-    Kokkos::parallel_for(
-        "kozero::initialise", Kokkos::RangePolicy<HostExec>(part.begin, part.end),
-        [&](std::int64_t i) { master(i - piece.begin) = initial_value(tensor.spec, stream, i - tensor.offset); });
-    HostExec().fence();
+    launch(HostLane(), "kozero::initialise", Range{part.size()}, [&](std::int64_t i) {
+      master[part.begin + i - piece.begin] = initial_value(tensor.spec, stream, part.begin + i - tensor.offset);
+    });
   }
 }
 
@@ -70,21 +67,28 @@ OptimizerState::OptimizerState(Plan const& plan, ModelLayout const& layout, Mast
   }
 }
 
-void OptimizerState::initialise(ModelLayout const& layout, std::int64_t seed) {
+void OptimizerState::initialise(Lane const& lane, ModelLayout const& layout, std::int64_t seed) {
+  std::vector<float> staging;
   for (PieceState const& state : pieces_) {
     auto const& block = layout[static_cast<std::size_t>(state.piece.block)];
     Interval const interval = state.piece.interval;
     if (state.piece.space == Space::host) {
-      fill_master(host_view(state.master.data(), interval.size()), block, interval, seed);
-      Kokkos::deep_copy(host_view(state.m.data(), interval.size()), 0.0f);
-      Kokkos::deep_copy(host_view(state.v.data(), interval.size()), 0.0f);
-    } else {
-      Vec<float> const device = make_vec(state.master.data(), interval.size());
-      auto const master = Kokkos::create_mirror_view(device);
-      fill_master(host_view(master.data(), interval.size()), block, interval, seed);
-      Kokkos::deep_copy(device, master);
-      Kokkos::deep_copy(make_vec(state.m.data(), interval.size()), 0.0f);
-      Kokkos::deep_copy(make_vec(state.v.data(), interval.size()), 0.0f);
+      fill_master(state.master.data(), block, interval, seed);
+      fill(HostLane(), on_host(state.m.data()), 0.0f, interval.size());
+      fill(HostLane(), on_host(state.v.data()), 0.0f, interval.size());
+      continue;
+    }
+    fill(lane, on_device(state.m.data()), 0.0f, interval.size());
+    fill(lane, on_device(state.v.data()), 0.0f, interval.size());
+    if (host_reaches_device) {
+      fill_master(state.master.data(), block, interval, seed);
+      continue;
+    }
+    staging.resize(static_cast<std::size_t>(std::min(staged_elements, interval.size())));
+    for (std::int64_t at = interval.begin; at < interval.end; at += staged_elements) {
+      Interval const part{at, std::min(at + staged_elements, interval.end)};
+      fill_master(staging.data(), block, part, seed);
+      copy(lane, on_device(state.master.data() + (at - interval.begin)), on_host(staging.data()), part.size());
     }
   }
 }
@@ -105,12 +109,11 @@ void OptimizerState::copy_to_host(Lane const& lane, int block, StateKind kind, I
     Interval const common = intersect(interval, state.piece.interval);
     if (common.empty()) continue;
     float* const from = state.data(kind) + (common.begin - state.piece.interval.begin);
-    HostView const target = host_view(to + (common.begin - interval.begin), common.size());
+    float* const target = to + (common.begin - interval.begin);
     if (state.piece.space == Space::host) {
-      Kokkos::deep_copy(target, host_view(from, common.size()));
+      std::copy_n(from, common.size(), target);
     } else {
-      Kokkos::deep_copy(lane.exec(), target, make_vec(from, common.size()));
-      lane.fence();
+      copy(lane, on_host(target), on_device(from), common.size());
     }
   }
 }

@@ -1,5 +1,7 @@
 #include "zero/param_store.hpp"
 
+#include "core/launch.hpp"
+
 #include <algorithm>
 
 namespace kozero {
@@ -128,8 +130,7 @@ private:
     slot.block = block;
     Partition const& partition = partitions_[block];
     Interval const own = partition.shard(plan_.rank());
-    Kokkos::deep_copy(lane.exec(), make_vec(slot.memory.data() + own.begin, own.size()),
-                      make_vec<T const>(shards_[block].data(), own.size()));
+    copy(lane, on_device(slot.memory.data() + own.begin), shards_[block].pointer(), own.size());
     slot.pending = comm_.all_gather(lane, span_of(slot.memory, partition), partition, Traffic::parameters);
   }
 

@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/launch.hpp"
 
 #include <algorithm>
 #include <array>
@@ -51,7 +52,7 @@ struct StateHash::Runs {
 };
 
 StateHash::StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState const& state, Communicator& comm,
-                     Ledger& ledger, DeviceMemory device)
+                     Ledger& ledger, DeviceAccess device)
     : layout_(layout), state_(state), comm_(comm), owners_(plan.optimizer() == Plan::Keep::shard ? plan.ranks() : 1),
       self_(owners_ > 1 ? plan.rank() : 0), device_(device) {
   auto const memory = [&](std::int64_t chunks) {
@@ -62,11 +63,11 @@ StateHash::StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState
     edges_in_ = memory(kinds.size());
     edges_out_ = memory(kinds.size());
   }
-  if (device_ == DeviceMemory::staged) staging_ = memory(staged_chunks);
+  if (device_ == DeviceAccess::staged) staging_ = memory(staged_chunks);
 }
 
 std::string StateHash::hex(Lane const& lane) const {
-  lane.fence(); // what it is given to do to the state
+  lane.fence("state hash"); // what it is given to do to the state
   Hash128 hash;
   for (std::size_t b = 0; b < layout_.size(); ++b) {
     int const block = static_cast<int>(b);
@@ -132,19 +133,17 @@ std::string StateHash::own_digests(Lane const& lane, int block, Interval own, Ch
   std::vector<Chunk> owned;
   std::ranges::copy_if(chunks, std::back_inserter(owned), [&](Chunk const& c) { return c.owner == self_; });
   auto const count = static_cast<std::int64_t>(owned.size());
-  std::int64_t const at_once = device_ == DeviceMemory::staged ? staged_chunks : count;
+  std::int64_t const at_once = device_ == DeviceAccess::staged ? staged_chunks : count;
   std::string digests(owned.size() * sizeof(Digest), '\0');
   for (std::int64_t begin = 0; begin < count; begin += at_once) {
     std::vector<Runs> runs;
     for (std::int64_t c = begin; c < std::min(begin + at_once, count); ++c) {
       runs.push_back(runs_of(lane, block, own, owned[c], c - begin));
     }
-    Kokkos::parallel_for("kozero::state_hash", Kokkos::RangePolicy<HostExec>(0, static_cast<std::int64_t>(runs.size())),
-                         [&](std::int64_t r) {
-                           Digest const digest = runs[r].digest();
-                           std::ranges::copy(digest, digests.begin() + (begin + r) * std::ssize(digest));
-                         });
-    HostExec().fence();
+    launch(HostLane(), "kozero::state_hash", Range{std::ssize(runs)}, [&](std::int64_t r) {
+      Digest const digest = runs[r].digest();
+      std::ranges::copy(digest, digests.begin() + (begin + r) * std::ssize(digest));
+    });
   }
   return digests;
 }
@@ -154,7 +153,7 @@ StateHash::Runs StateHash::runs_of(Lane const& lane, int block, Interval own, Ch
                                    std::int64_t place) const {
   Runs result;
   std::size_t n = 0;
-  if (device_ == DeviceMemory::staged) {
+  if (device_ == DeviceAccess::staged) {
     Interval const part = intersect(chunk.interval, own);
     float* const staging = staging_.data() + place * chunk_elements;
     state_.copy_to_host(lane, block, chunk.kind, part, staging);

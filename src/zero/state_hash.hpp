@@ -19,10 +19,10 @@ public:
   /// Elements of a chunk; the last one of a tensor may be shorter.
   static constexpr std::int64_t chunk_elements = 1 << 16;
   /// How the host gets at Space::device: by its address, or through memory for a few chunks at a time.
-  enum class DeviceMemory { reached, staged };
+  enum class DeviceAccess { reached, staged };
 
   StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState const& state, Communicator& comm,
-            Ledger& ledger, DeviceMemory device = host_reaches_device ? DeviceMemory::reached : DeviceMemory::staged);
+            Ledger& ledger, DeviceAccess device = host_reaches_device ? DeviceAccess::reached : DeviceAccess::staged);
 
   /// 32 hexadecimal digits, on every rank. Collective. SharedError where ranks hold copies and these differ.
   std::string hex(Lane const& lane) const;
@@ -42,7 +42,7 @@ private:
   Communicator& comm_;
   int owners_; // ranks that the state is cut over: 1 where each holds all of it
   int self_;   // among them
-  DeviceMemory device_;
+  DeviceAccess device_;
   HostBuffer<float> edges_in_, edges_out_; // a chunk of each kind
   HostBuffer<float> staging_;
 };

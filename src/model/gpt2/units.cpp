@@ -1,5 +1,6 @@
 #include "model/gpt2/units.hpp"
 
+#include "core/launch.hpp"
 #include "kernels/attention.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/gelu.hpp"
@@ -103,7 +104,7 @@ void Gpt2Layer<T>::forward_to_gelu(Lane const& lane, Vec<T const> const& block) 
   linear_forward<T>(lane, matrix(f.middle, n, c), matrix(f.attention, n, c), weight(attention_proj_weight),
                     bias(attention_proj_bias), WeightOrder::in_out);
   Vec<T> const middle = vector(f.middle);
-  add<T>(lane, middle, middle, Vec<T const>(in_.data(), in_.size()));
+  add<T>(lane, middle, middle, in_.flat());
   layernorm_forward<T>(lane, matrix(f.ln_2, n, c), vector(f.mean_2), vector(f.rstd_2), matrix(f.middle, n, c),
                        bias(ln_2_weight), bias(ln_2_bias));
   linear_forward<T>(lane, matrix(f.fc, n, 4 * c), matrix(f.ln_2, n, c), weight(fc_weight), bias(fc_bias));
@@ -119,8 +120,7 @@ void Gpt2Layer<T>::forward(Lane const& lane, Params<T> params, MicroBatch const&
   forward_to_gelu(lane, params[0]);
   linear_forward<T>(lane, out_, matrix(f.gelu, n, 4 * c), view_.matrix(params[0], mlp_proj_weight),
                     view_.vector(params[0], mlp_proj_bias), WeightOrder::in_out);
-  Vec<T> const out(out_.data(), out_.size());
-  add<T>(lane, out, out, vector(f.middle));
+  add<T>(lane, out_.flat(), out_.flat(), vector(f.middle));
 }
 
 template <class T>
@@ -205,7 +205,7 @@ void Gpt2Head<T>::backward(Lane const& lane, Params<T> params, Grads grads, Micr
   Mat<float> const dweight = tied_ ? embedding_.matrix(grads[1], gpt2_embedding_tensor::wte)
                                    : view_.matrix(grads[0], gpt2_head_tensor::lm_head);
   head_loss_and_gradient<T>(lane, vector(losses_), dnorm, dweight, chunk(), norm, weight(params), batch.targets, scale);
-  Kokkos::deep_copy(lane.exec(), d_, T(0.0f));
+  fill(lane, on_device(d_.flat()), T(0.0f), rows(d_) * cols(d_));
   layernorm_backward<T>(lane, d_, view_.vector(grads[0], ln_f_weight), view_.vector(grads[0], ln_f_bias), dnorm, x_,
                         vector(mean_), vector(rstd_), view_.vector(params[0], ln_f_weight));
 }
