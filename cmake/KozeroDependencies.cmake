@@ -8,6 +8,10 @@ if(KOZERO_SERIAL AND NOT Kokkos_DEVICES MATCHES "^(SERIAL|Serial)$")
   message(FATAL_ERROR "Kokkos has the backends ${Kokkos_DEVICES} (preset serial wants Serial alone); point Kokkos_ROOT to "
                       "such a build or take another preset")
 endif()
+if(KOZERO_EMULATED AND Kokkos_DEVICES MATCHES "CUDA|HIP|SYCL")
+  message(FATAL_ERROR "Kokkos has the backends ${Kokkos_DEVICES} (preset emulated has the host do an accelerator's work); "
+                      "point Kokkos_ROOT to a build for hosts or take another preset")
+endif()
 find_package(dnnl CONFIG QUIET)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)

@@ -17,7 +17,10 @@
 #include "core/row_team.hpp"
 
 #if KOZERO_EMULATED
+#include "core/emulated/policy.hpp"
 #include "core/emulated/queue.hpp"
+
+#include <algorithm>
 #endif
 
 #include <cstdint>
@@ -114,8 +117,8 @@ void launch(Lane const& lane, char const* label, Range range, Functor const& fun
   if (range.count <= 0) return;
   ++activity().kernels;
 #if KOZERO_EMULATED
-  lane.queue()->push(label, emulated::Kind::kernel,
-                     [=] { emulated::for_each_index(range.count, [&](std::int64_t i) { functor(i); }); });
+  auto const run = [=] { emulated::for_each_index(range.count, [&](std::int64_t i) { functor(i); }); };
+  lane.queue()->push(label, {emulated::Kind::kernel, run});
 #else
   detail::run_range(lane.exec(), label, range, functor);
 #endif
@@ -128,12 +131,13 @@ void launch(Lane const& lane, char const* label, Teams teams, Functor const& fun
   if (teams.count <= 0) return;
   ++activity().kernels;
 #if KOZERO_EMULATED
-  lane.queue()->push(label, emulated::Kind::kernel, [=] {
+  auto const run = [=] {
     emulated::for_each_index(teams.count, [&](std::int64_t i) {
-      emulated::run_team(emulated::team_size, teams.scratch_bytes,
-                         [&](emulated::Team& team) { functor(RowTeam(team), i); });
+      emulated::run_team(emulated::default_team_size, teams.scratch_bytes,
+                         [&](emulated::Team const& team) { functor(RowTeam(team), i); });
     });
-  });
+  };
+  lane.queue()->push(label, {emulated::Kind::kernel, run});
 #else
   auto policy = detail::team_policy(lane, teams.count);
   int const level = teams.scratch_bytes <= detail::TeamPolicy::scratch_size_max(0) ? 0 : 1;
@@ -158,9 +162,8 @@ void fill(Lane const& lane, Pointer<T, Memory> to, std::type_identity_t<T> value
   if (n <= 0) return;
   ++activity().fills;
 #if KOZERO_EMULATED
-  lane.queue()->push("kozero::fill", emulated::Kind::kernel, [=] {
-    for (std::int64_t i = 0; i < n; ++i) to.address[i] = value;
-  });
+  auto const run = [=] { std::fill_n(to.address, n, value); };
+  lane.queue()->push("kozero::fill", {emulated::Kind::kernel, run});
 #else
   using View = Kokkos::View<T*, Kokkos::LayoutRight, typename Memory::space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   Kokkos::deep_copy(lane.exec(), View(to.address, static_cast<std::size_t>(n)), value);
@@ -201,7 +204,7 @@ void enqueue([[maybe_unused]] Lane const& lane, [[maybe_unused]] char const* lab
              [[maybe_unused]] std::initializer_list<Touched> writes, Call const& call) {
   ++activity().library_calls;
 #if KOZERO_EMULATED
-  lane.queue()->push(label, emulated::Kind::library, [call] { call(Lane::Exec()); });
+  lane.queue()->push(label, {emulated::Kind::library, [call] { call(Lane::Exec()); }});
 #else
   call(lane.exec());
 #endif

@@ -4,7 +4,7 @@
 #include "core/memory.hpp"
 
 #if KOZERO_EMULATED
-#include "core/emulated/arena.hpp"
+#include "core/emulated/queue.hpp"
 
 #include <cstring>
 #endif
@@ -160,7 +160,7 @@ private:
     std::size_t const bytes = view_.extent(0) * sizeof(T);
     if (bytes == 0) return;
 #if KOZERO_EMULATED
-    emulated::EntryRuns const open("new memory");
+    emulated::EntryRuns const open("new memory", "none", emulated::Reach::device_copying);
     std::memset(view_.data(), value, bytes);
 #else
     using Bytes = Kokkos::View<unsigned char*, typename Memory::space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
@@ -198,7 +198,10 @@ private:
   Claim claim_;
 #if KOZERO_EMULATED
   struct Release {
-    void operator()(void* memory) const { emulated::release(memory); }
+    void operator()(void* memory) const {
+      emulated::drain_all(); // an accelerator that frees memory waits for its work
+      emulated::release(memory);
+    }
   };
   std::unique_ptr<void, Release> memory_;
 #endif

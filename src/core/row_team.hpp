@@ -16,7 +16,7 @@ namespace kozero {
 class RowTeam {
 public:
 #if KOZERO_EMULATED
-  explicit RowTeam(emulated::Team& team) : team_(&team) {}
+  explicit RowTeam(emulated::Team const& team) : team_(&team) {}
 
   template <class Body>
   void loop(std::int64_t n, Body const& body) const {
@@ -55,7 +55,7 @@ private:
     return result;
   }
 
-  emulated::Team* team_;
+  emulated::Team const* team_;
 #else
   using Member = Kokkos::TeamPolicy<DeviceExec>::member_type;
 

@@ -1,0 +1,70 @@
+#include "core/emulated/fibre.hpp"
+
+#include "core/emulated/context_switch.hpp"
+#include "core/emulated/sanitizer.hpp"
+#include "core/error.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+namespace kozero::emulated {
+
+namespace {
+
+constexpr std::int64_t stack_bytes = 256 << 10; // of a kernel's thread; AddressSanitizer makes frames larger
+
+std::int64_t page_bytes() { return sysconf(_SC_PAGESIZE); }
+
+} // namespace
+
+Fibre::Fibre() {
+  auto const bytes = static_cast<std::size_t>(page_bytes() + stack_bytes);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  KOZERO_REQUIRE(memory != MAP_FAILED, "a thread of a team gets no stack (no memory); free some");
+  mprotect(memory, static_cast<std::size_t>(page_bytes()), PROT_NONE);
+  stack_ = static_cast<char*>(memory) + page_bytes();
+}
+
+Fibre::~Fibre() { munmap(stack_ - page_bytes(), static_cast<std::size_t>(page_bytes() + stack_bytes)); }
+
+void Fibre::start(void (*f)(void*), void* argument) {
+  f_ = f;
+  argument_ = argument;
+  ended_ = false;
+  error_ = nullptr;
+  here_ = make_context(
+      stack_, stack_bytes, [](void* self) { main(static_cast<Fibre*>(self)); }, this);
+}
+
+void Fibre::main(Fibre* self) {
+  enter_stack(nullptr, &self->outside_bottom_, &self->outside_bytes_);
+  try {
+    self->f_(self->argument_);
+  } catch (...) {
+    self->error_ = std::current_exception();
+  }
+  self->ended_ = true;
+  self->leave(nullptr);
+  std::terminate(); // nobody resumes what has ended
+}
+
+void Fibre::leave(void** fake_stack) {
+  leave_stack(fake_stack, outside_bottom_, static_cast<std::int64_t>(outside_bytes_));
+  switch_context(&here_, outside_);
+}
+
+void Fibre::pause() {
+  void* fake_stack = nullptr;
+  leave(&fake_stack);
+  enter_stack(fake_stack, &outside_bottom_, &outside_bytes_);
+}
+
+void Fibre::resume() {
+  void* fake_stack = nullptr;
+  leave_stack(&fake_stack, stack_, stack_bytes);
+  switch_context(&outside_, here_);
+  enter_stack(fake_stack, nullptr, nullptr);
+}
+
+} // namespace kozero::emulated

@@ -1,0 +1,304 @@
+// When the work of lanes runs on the emulated device.
+#include "core/emulated/policy.hpp"
+#include "core/emulated/queue.hpp"
+#include "support/catch.hpp"
+
+#include "core/error.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <set>
+
+namespace {
+
+using namespace kozero;
+using namespace kozero::emulated;
+using Catch::Matchers::Contains;
+
+class Under {
+public:
+  explicit Under(std::string_view text) : before_(policy()) { set_policy(parse_policy(text)); }
+  ~Under() { set_policy(before_); }
+  Under(Under const&) = delete;
+  Under& operator=(Under const&) = delete;
+
+private:
+  Policy before_;
+};
+
+/// All policies, random with some seeds.
+std::vector<std::string> policies() {
+  std::vector<std::string> texts{"immediate", "latest", "earliest"};
+  for (int seed = 0; seed < 20; ++seed) texts.push_back("random:" + std::to_string(seed));
+  return texts;
+}
+
+template <class F>
+void push(Queue& queue, F f) {
+  queue.push("work", Entry(Kind::kernel, std::move(f)));
+}
+
+using Effects = std::function<std::string()>;
+
+/// What comes out under each policy.
+std::set<std::string> outcomes(Effects const& effects) {
+  std::set<std::string> found;
+  for (std::string const& text : policies()) {
+    Under const under(text);
+    found.insert(effects());
+  }
+  return found;
+}
+
+} // namespace
+
+TEST_CASE("Work of one queue runs in the order in which it was given, under every policy") {
+  CHECK(outcomes([] {
+          std::string order;
+          Queue queue("main");
+          for (char c = 'a'; c < 'k'; ++c) push(queue, [&order, c] { order += c; });
+          queue.drain();
+          return order;
+        }) == std::set<std::string>{"abcdefghij"});
+}
+
+TEST_CASE("What must follow an event follows it under every policy, on three queues too") {
+  CHECK(outcomes([] {
+          std::string order;
+          Queue main("main");
+          Queue side("side");
+          Queue third("third");
+          for (char c = '0'; c < '5'; ++c) {
+            push(main, [&order, c] { order += c; });
+            side.hold_back(main.here());
+            push(side, [&order, c] { order += static_cast<char>(c - '0' + 'a'); });
+            third.hold_back(side.here());
+            push(third, [&order, c] { order += static_cast<char>(c - '0' + 'A'); });
+            main.hold_back(third.here());
+          }
+          run_to(third.here());
+          return order;
+        }) == std::set<std::string>{"0aA1bB2cC3dD4eE"});
+}
+
+TEST_CASE("Where an event is missing, policies differ, whichever queue is demanded") {
+  for (bool const demands_main : {true, false}) {
+    auto const found = outcomes([&] {
+      int value = 0;
+      int seen = -1;
+      Queue main("main");
+      Queue side("side");
+      push(main, [&] { value = 1; });
+      push(side, [&] { seen = value; }); // should wait for main
+      if (demands_main) main.drain();
+      side.drain();
+      return std::to_string(seen);
+    });
+    CHECK(found == std::set<std::string>{"0", "1"});
+  }
+}
+
+TEST_CASE("Where a fence is missing, policies differ") {
+  auto const found = outcomes([] {
+    int value = 0;
+    Queue main("main");
+    push(main, [&] { value = 1; });
+    std::string const seen = std::to_string(value);
+    main.drain();
+    return seen;
+  });
+  CHECK(found == std::set<std::string>{"0", "1"});
+}
+
+TEST_CASE("Policy immediate runs work as it is given, latest only what is demanded, earliest the others first") {
+  std::string order;
+  auto const work = [&] {
+    order.clear();
+    Queue first("first");
+    Queue second("second");
+    Queue third("third");
+    push(first, [&] { order += 'a'; });
+    push(second, [&] { order += 'b'; });
+    third.hold_back(first.here());
+    push(third, [&] { order += 'c'; });
+    Point const a = first.here();
+    push(first, [&] { order += 'd'; });
+    run_to(a);
+    order += '|';
+  };
+  {
+    Under const under("immediate");
+    work();
+    CHECK(order == "abcd|");
+  }
+  {
+    Under const under("latest");
+    work();
+    CHECK(order == "a|cbd"); // the rest as the queues end, the last first
+  }
+  {
+    Under const under("earliest");
+    work();
+    CHECK(order == "ba|dc");
+  }
+}
+
+TEST_CASE("A question runs nothing, but is not answered in the negative for good") {
+  Under const under("latest");
+  Queue queue("main");
+  bool done = false;
+  push(queue, [&] { done = true; });
+  Point const end = queue.here();
+  CHECK_FALSE(reached(end));
+  CHECK_FALSE(done);
+  int asked = 0;
+  while (!reached(end) && asked < 100000) ++asked;
+  CHECK(done);
+  CHECK(asked > 10);
+  CHECK(reached(Point()));
+}
+
+TEST_CASE("Under policy random a question may let work run, and the seed decides all") {
+  auto const run = [](std::string const& text) {
+    Under const under(text);
+    std::string order;
+    Queue first("first");
+    Queue second("second");
+    for (char c = 'a'; c < 'z'; ++c) {
+      push(c % 2 != 0 ? first : second, [&order, c] { order += c; });
+      order += reached(first.here()) ? '+' : '-';
+    }
+    drain_all();
+    for_each_index(7, [&](std::int64_t i) { order += std::to_string(i); });
+    return order;
+  };
+  std::set<std::string> different;
+  std::int64_t answered_yes = 0;
+  std::int64_t answered_no = 0;
+  for (int seed = 0; seed < 10; ++seed) {
+    std::string const text = "random:" + std::to_string(seed);
+    std::string const order = run(text);
+    CHECK(order == run(text));
+    answered_yes += std::count(order.begin(), order.end(), '+');
+    answered_no += std::count(order.begin(), order.end(), '-');
+    different.insert(order);
+  }
+  CHECK(different.size() == 10);
+  CHECK(answered_yes > 20);
+  CHECK(answered_no > 20);
+}
+
+TEST_CASE("An exception of work comes out where it is forced, and what follows can still run") {
+  for (std::string const text : {"latest", "earliest", "random:3"}) {
+    Under const under(text);
+    bool after = false;
+    Queue queue("main");
+    auto const both = [&] {
+      push(queue, [] { throw Error("no memory (of the device)"); });
+      push(queue, [&] { after = true; });
+      queue.drain();
+    };
+    CHECK_THROWS_WITH(both(), "no memory (of the device)");
+    queue.drain();
+    // Under random the exception may come out of the second push.
+    CHECK((after || text.starts_with("random")));
+  }
+  Under const under("immediate");
+  Queue queue("main");
+  CHECK_THROWS_WITH(push(queue, [] { throw Error("at once"); }), "at once");
+}
+
+TEST_CASE("What work holds lives until it has run, and no longer") {
+  Under const under("latest");
+  auto const held = std::make_shared<int>(5);
+  Queue queue("main");
+  push(queue, [copy = std::make_unique<std::shared_ptr<int>>(held)] { ++**copy; });
+  CHECK(held.use_count() == 2);
+  CHECK(*held == 5);
+  queue.drain();
+  CHECK(held.use_count() == 1);
+  CHECK(*held == 6);
+}
+
+TEST_CASE("A queue that ends runs what it has, and its points count as reached") {
+  Under const under("latest");
+  std::string order;
+  Queue later("later");
+  Point point;
+  {
+    Queue earlier("earlier");
+    push(earlier, [&] { order += 'a'; });
+    point = earlier.here();
+    later.hold_back(point);
+    push(later, [&] { order += 'b'; });
+    CHECK(order.empty());
+  }
+  CHECK(order == "a");
+  CHECK(reached(point));
+  later.drain();
+  CHECK(order == "ab");
+}
+
+TEST_CASE("Work gives no work to lanes and does not wait") {
+  for (std::string const& text : policies()) {
+    Under const under(text);
+    Queue queue("main");
+    Queue other("side");
+    auto const both = [&](auto f) {
+      push(queue, f);
+      queue.drain();
+    };
+    CHECK_THROWS_WITH(both([&] { push(other, [] {}); }), Contains("only host code gives work"));
+    CHECK(other.empty());
+  }
+  Under const under("latest");
+  Queue queue("main");
+  Queue other("side");
+  push(other, [] {});
+  push(queue, [&] { other.drain(); });
+  CHECK_THROWS_WITH(queue.drain(), Contains("only host code waits"));
+}
+
+TEST_CASE("Work runs with the reach of its kind") {
+  Under const under("latest");
+  auto* const memory = static_cast<int*>(allocate(Space(0), sizeof(int), "x"));
+  Queue queue("main");
+  push(queue, [=] { *memory = 4; });
+  int seen = 0;
+  bool open_after = true;
+  push(queue, [&] { seen = *memory; });
+  queue.drain();
+  open_after = is_open(memory, sizeof(int));
+  CHECK(seen == 4);
+  CHECK_FALSE(open_after);
+  release(memory);
+}
+
+TEST_CASE("An unknown policy is bad input") {
+  for (char const* text : {"", "Latest", "random", "random:", "random:x", "random:1x", "random:-1"}) {
+    CHECK_THROWS_AS(parse_policy(text), InputError);
+  }
+  CHECK_THROWS_WITH(parse_policy("late"), Contains("KOZERO_EMULATED_POLICY is 'late'"));
+  CHECK(parse_policy("random:18446744073709551615").seed == ~std::uint64_t{0});
+}
+
+TEST_CASE("A kernel takes each index once, from front to back under policy immediate alone") {
+  for (std::string const& text : policies()) {
+    Under const under(text);
+    std::set<std::vector<std::int64_t>> orders;
+    for (std::int64_t const n : {0, 1, 2, 3, 4, 10, 15, 1155, 1000}) {
+      std::vector<std::int64_t> all(static_cast<std::size_t>(n));
+      std::iota(all.begin(), all.end(), 0);
+      bool always_forwards = true;
+      for (int round = 0; round < 20; ++round) {
+        std::vector<std::int64_t> taken;
+        for_each_index(n, [&](std::int64_t i) { taken.push_back(i); });
+        always_forwards = always_forwards && taken == all;
+        std::sort(taken.begin(), taken.end());
+        REQUIRE(taken == all);
+      }
+      CHECK(always_forwards == (text == "immediate" || n < 2));
+    }
+  }
+}
