@@ -11,6 +11,12 @@
 
 namespace kozero::test {
 
+/// For memory that is no subject of a test.
+inline Ledger& ledger_of_tests() {
+  static Ledger ledger;
+  return ledger;
+}
+
 /// What is in any memory once all work that the default lane was given has run.
 template <class T>
 std::vector<T> read_values(Site from, std::int64_t count) {
@@ -52,7 +58,7 @@ void set_values(Piece const& piece, std::vector<T> const& values) {
 template <class T>
 class DeviceArray {
 public:
-  explicit DeviceArray(std::int64_t size) : buffer_(ledger(), Category::workspace, "of a test", size) {}
+  explicit DeviceArray(std::int64_t size) : buffer_(ledger_of_tests(), Category::workspace, "of a test", size) {}
   explicit DeviceArray(std::vector<T> const& values) : DeviceArray(std::ssize(values)) { set(values); }
 
   void set(std::vector<T> const& values) const {
@@ -68,10 +74,6 @@ public:
   operator Vec<T const>() const { return view(); }
 
 private:
-  static Ledger& ledger() {
-    static Ledger of_tests;
-    return of_tests;
-  }
   DeviceBuffer<T> buffer_;
 };
 
