@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 namespace kozero::test {
@@ -48,6 +49,28 @@ void set_values(Piece const& piece, std::vector<T> const& values) {
   KOZERO_ASSERT(std::ssize(values) == piece.interval.size());
   write_values({piece.data, piece.space}, values);
 }
+
+/// Owns bytes of any memory.
+class AnyMemory {
+public:
+  AnyMemory(Space space, std::int64_t bytes) {
+    if (space == Space::device) make<DeviceMemory>(bytes);
+    if (space == Space::pinned) make<PinnedMemory>(bytes);
+    if (space == Space::host) make<HostMemory>(bytes);
+  }
+  void* data() const {
+    return std::visit([](auto const& buffer) -> void* { return buffer.data(); }, buffer_);
+  }
+
+private:
+  template <class Memory>
+  using Bytes = Buffer<unsigned char, Memory>;
+  template <class Memory>
+  void make(std::int64_t bytes) {
+    buffer_ = Bytes<Memory>(ledger_of_tests(), Category::workspace, "of a test", bytes);
+  }
+  std::variant<Bytes<DeviceMemory>, Bytes<PinnedMemory>, Bytes<HostMemory>> buffer_;
+};
 
 /// Owns elements in device memory, zero at first.
 ///
