@@ -286,11 +286,11 @@ TEST_CASE("a transposed matrix of several tiles is read from several writers, al
     for (std::size_t i = 0; i + 1 < std::size(cuts); ++i) read.add({"now", {in, out}}, "m", {cuts[i], cuts[i + 1]});
     files.read(read.entries, map);
     std::size_t wrong = 0;
-    for (std::size_t e = 0; e < read.entries.size(); ++e) {
-      Interval const interval = read.entries[e].interval;
-      for (std::int64_t at = interval.begin; at < interval.end; ++at) {
+    for (StateEntry const& entry : read.entries) {
+      std::vector<float> const values = values_of(entry);
+      for (std::int64_t at = entry.interval.begin; at < entry.interval.end; ++at) {
         std::int64_t const expected = (row + at % out) * in + at / out;
-        if (read.value(e, static_cast<std::size_t>(at - interval.begin)) != static_cast<double>(expected)) ++wrong;
+        wrong += values[at - entry.interval.begin] != static_cast<float>(expected);
       }
     }
     CHECK(wrong == 0);
