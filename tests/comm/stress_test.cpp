@@ -88,6 +88,7 @@ private:
 
 TEST_CASE("a long random sequence of collectives gives what each gives alone") {
   for (auto const device : {MpiCommOptions::DeviceMemory::reached, MpiCommOptions::DeviceMemory::staged}) {
+    if (device == MpiCommOptions::DeviceMemory::reached && !host_reaches_device) continue;
     Ledger ledger;
     MpiComm comm(ledger, {16384, device});
     std::vector<std::unique_ptr<Player>> players;

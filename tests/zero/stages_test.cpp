@@ -1,5 +1,6 @@
 // Equalities (doc/numerics.md): stages against each other, ranks against one rank.
 #include "support/catch.hpp"
+#include "support/device_array.hpp"
 #include "support/small_run.hpp"
 #include "support/world.hpp"
 
@@ -119,9 +120,8 @@ TEST_CASE_METHOD(World, "parameters gathered at stage 3 have the bits of stage 0
     run.engine().begin_evaluation(evaluation_visits(units));
     for (int u = 0; u < units; ++u) {
       auto const block = run.engine().params(Lane(), {u, Phase::forward})[0];
-      auto const host = Kokkos::create_mirror_view_and_copy(HostMemory(), block);
       auto& bits = blocks.emplace_back();
-      for (std::size_t i = 0; i < host.extent(0); ++i) bits.push_back(host(i).bits());
+      for (bf16 const value : to_host(block)) bits.push_back(value.bits());
     }
     return blocks;
   };
