@@ -9,17 +9,14 @@ using namespace kozero::bench;
 
 /// Reads and writes three arrays.
 void probe(Lane const& lane, float* a, float* b, float* c, std::int64_t count) {
-  Kokkos::parallel_for(
-      "kozero::bench::probe",
-      Kokkos::RangePolicy<DeviceExec, Kokkos::Schedule<Kokkos::Static>, Kokkos::IndexType<std::int64_t>>(lane.exec(), 0,
-                                                                                                         count),
-      KOKKOS_LAMBDA(std::int64_t i) {
+  launch(
+      lane, "kozero::bench::probe", Range{count}, KOKKOS_LAMBDA(std::int64_t i) {
         float const x = a[i];
         a[i] = b[i];
         b[i] = c[i];
         c[i] = x;
       });
-  lane.fence();
+  lane.fence("bench");
 }
 
 /// T is the compute type, G that of gradients.
@@ -47,7 +44,7 @@ void step(benchmark::State& state) {
       state,
       [&] {
         adamw_step(lane, shard, scalars);
-        lane.fence();
+        lane.fence("bench");
       },
       [&] { probe(lane, a.data(), b.data(), c.data(), probe_count); });
 }

@@ -23,13 +23,13 @@ public:
 
   void forward() const {
     attention_forward(lane_, shape_, make_mat(out_.data(), tokens(), width()), vec(logsumexp_), qkv());
-    lane_.fence();
+    lane_.fence("bench");
   }
   void backward() const {
     attention_backward(lane_, shape_, make_mat(dqkv_.data(), tokens(), 3 * width()), vec(delta_),
                        make_mat<float const>(dout_.data(), tokens(), width()),
                        make_mat<float const>(out_.data(), tokens(), width()), vec(logsumexp_), qkv());
-    lane_.fence();
+    lane_.fence("bench");
   }
 
   void forward_products() const {
@@ -84,7 +84,7 @@ private:
              Part{dout_.data() + row * width() + head * d, width()});
       }
     }
-    lane_.fence();
+    lane_.fence("bench");
   }
 
   Ledger ledger_;

@@ -36,7 +36,7 @@ void measure_collective(benchmark::State& state, Arrays const& arrays, auto cons
       state,
       [&] {
         ours().wait(arrays.lane);
-        arrays.lane.fence();
+        arrays.lane.fence("bench");
         arrays.world.ranks.barrier();
       },
       [&] {

@@ -35,7 +35,7 @@ void product(benchmark::State& state) {
       [&] {
         gemm<T, float>(lane, m, n, k, c.data(), n, {a.data(), stride_a, read_a}, {b.data(), stride_b, read_b}, nullptr,
                        Into::overwrite);
-        lane.fence();
+        lane.fence("bench");
       },
       [&] {
         dnnl_sgemm(read_a == Read::plain ? 'N' : 'T', read_b == Read::plain ? 'N' : 'T', m, n, k, 1.0f, plain_a.data(),

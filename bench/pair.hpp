@@ -1,6 +1,7 @@
 #pragma once
 // Two pieces of work, measured in turn: what else goes on on the machine touches both.
 
+#include "core/launch.hpp"
 #include "core/ledger.hpp"
 
 #include <benchmark/benchmark.h>
@@ -48,10 +49,10 @@ template <class T>
 DeviceBuffer<T> numbers(Ledger& ledger, std::int64_t count) {
   DeviceBuffer<T> buffer(ledger, Category::workspace, "bench", count, DeviceBuffer<T>::Init::none);
   T* const data = buffer.data();
-  Kokkos::parallel_for(
-      "kozero::bench::numbers", Kokkos::RangePolicy<DeviceExec, Kokkos::IndexType<std::int64_t>>(0, count),
+  launch(
+      Lane(), "kozero::bench::numbers", Range{count},
       KOKKOS_LAMBDA(std::int64_t i) { data[i] = static_cast<T>(static_cast<float>(i % 17 - 8) * 0.02f + 0.01f); });
-  Kokkos::fence();
+  Lane().fence("bench");
   return buffer;
 }
 

@@ -14,7 +14,7 @@ constexpr std::int64_t ample_staging_bytes = std::int64_t{1} << 20;
 // So little staging memory that arrays of some hundred elements need many rounds.
 std::int64_t scarce_staging_bytes() { return std::int64_t{4} * 8 * make_world_ranks()->size() * 11; }
 
-// Runs a test on every kind of communicator that there is for this number of ranks.
+// Runs a test on every kind of group that there is for this number of ranks.
 void on_each_group(std::function<void(Group const&)> const& body) {
   using Device = MpiOptions::DeviceAccess;
   std::int64_t const scarce = scarce_staging_bytes();
@@ -93,21 +93,20 @@ TEMPLATE_TEST_CASE("all_reduce gives every rank the bits of reduce_scatter", "",
   });
 }
 
-TEST_CASE("host and pinned memory, and arrays with room for padding") {
+TEMPLATE_TEST_CASE("all memories, and arrays with room for padding", "", DeviceMemory, HostMemory, PinnedMemory) {
   on_each_group([](Group const& group) {
     Lane const lane;
     Partition const partition(177, group.size());
-    for (Space const space : {Space::host, Space::pinned}) {
-      GuardedArray<float> array(partition.capacity(), space);
-      fill_addends(array, 4, group.rank());
-      group.collectives.all_reduce(lane, array.span(), partition, Traffic::gradients).wait(lane);
-      require_summed(array, 4, group.size(), {0, partition.size()});
-      std::int64_t touched = 0;
-      for (std::int64_t i = partition.size(); i < partition.capacity(); ++i) {
-        touched += !same_bits(array[i], addend<float>(4, group.rank(), i));
-      }
-      REQUIRE(touched == 0);
+    GuardedArray<float, TestType> array(partition.capacity());
+    fill_addends(array, 4, group.rank());
+    group.collectives.all_reduce(lane, array.span(), partition, Traffic::gradients).wait(lane);
+    require_summed(array, 4, group.size(), {0, partition.size()});
+    std::vector<float> const values = array.get();
+    std::int64_t touched = 0;
+    for (std::int64_t i = partition.size(); i < partition.capacity(); ++i) {
+      touched += !same_bits(values[i], addend<float>(4, group.rank(), i));
     }
+    REQUIRE(touched == 0);
   });
 }
 
@@ -119,16 +118,17 @@ TEST_CASE("an array larger than the default staging memory is summed in rounds")
   Lane const lane;
   std::int64_t const size = MpiOptions().staging_bytes / 4 + 1'000'003;
   Partition const partition(size, group.size());
-  GuardedArray<float> array(size);
-  for (std::int64_t i = 0; i < size; ++i) array[i] = static_cast<float>(group.rank() + 1);
-  array[size - 1] = 0.5f;
-  group.collectives.all_reduce(lane, array.span(), partition, Traffic::gradients).wait(lane);
-  array.fetch();
+  std::vector<float> values(static_cast<std::size_t>(size), static_cast<float>(group.rank() + 1));
+  values.back() = 0.5f;
+  DeviceArray const array(values);
+  group.collectives.all_reduce(lane, {array.data(), size, DType::f32, Space::device}, partition, Traffic::gradients)
+      .wait(lane);
+  values = array.get();
   auto const n = static_cast<float>(group.size());
   std::int64_t wrong = 0;
-  for (std::int64_t i = 0; i + 1 < size; ++i) wrong += array[i] != n * (n + 1) / 2;
+  for (std::size_t i = 0; i + 1 < values.size(); ++i) wrong += values[i] != n * (n + 1) / 2;
   CHECK(wrong == 0);
-  CHECK(array[size - 1] == n / 2);
+  CHECK(values.back() == n / 2);
   CHECK(ledger.peak_bytes(Space::pinned) <= MpiOptions().staging_bytes);
 }
 

@@ -30,7 +30,7 @@ enum class Order { listed, reversed };
 /// All posts in one exchange. The receivers name the messages of different ranks in an order of their own.
 void require_delivered(Ranks& ranks, std::vector<Post> const& posts, Order order) {
   std::vector<std::vector<std::int64_t>> sent;
-  std::vector<GuardedArray<std::int64_t>> received;
+  std::vector<GuardedArray<std::int64_t, HostMemory>> received;
   std::vector<std::size_t> incoming;
   for (std::size_t p = 0; p < posts.size(); ++p) {
     sent.push_back(posts[p].from == ranks.rank() ? content(posts[p], p) : std::vector<std::int64_t>());
@@ -39,7 +39,7 @@ void require_delivered(Ranks& ranks, std::vector<Post> const& posts, Order order
   if (order == Order::reversed) {
     std::ranges::stable_sort(incoming, std::ranges::greater(), [&](std::size_t p) { return posts[p].from; });
   }
-  for (std::size_t const p : incoming) received.emplace_back(posts[p].count, Space::host);
+  for (std::size_t const p : incoming) received.emplace_back(posts[p].count);
 
   std::vector<Outgoing> sends;
   std::vector<Incoming> receives;
@@ -49,8 +49,8 @@ void require_delivered(Ranks& ranks, std::vector<Post> const& posts, Order order
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < incoming.size(); ++i) {
     std::int64_t const count = posts[incoming[i]].count;
-    receives.push_back(
-        {posts[incoming[i]].from, std::as_writable_bytes(std::span(&received[i][0], static_cast<std::size_t>(count)))});
+    receives.push_back({posts[incoming[i]].from,
+                        std::as_writable_bytes(std::span(received[i].data(), static_cast<std::size_t>(count)))});
     bytes += 8 * count;
   }
   ranks.traffic() = TrafficLedger();
@@ -58,10 +58,7 @@ void require_delivered(Ranks& ranks, std::vector<Post> const& posts, Order order
   CHECK(ranks.traffic()[Traffic::control].bytes == bytes);
   for (std::size_t i = 0; i < incoming.size(); ++i) {
     auto const expected = content(posts[incoming[i]], incoming[i]);
-    std::int64_t wrong = 0;
-    for (std::int64_t e = 0; e < received[i].size(); ++e)
-      wrong += received[i][e] != expected[static_cast<std::size_t>(e)];
-    CHECK(wrong == 0);
+    CHECK((received[i].get() == expected));
     CHECK(received[i].guards_intact());
   }
 }

@@ -2,14 +2,12 @@
 // Numbers that every rank can compute for every other one, and their sums by a tree written down independently of
 // comm/tree_sum.
 #include "comm/group.hpp"
-#include "core/launch.hpp"
-#include "core/ledger.hpp"
 #include "core/rng.hpp"
 #include "support/catch.hpp"
+#include "support/device_array.hpp"
 
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -48,84 +46,73 @@ bool same_bits(T const& a, T const& b) {
   return std::memcmp(&a, &b, sizeof(T)) == 0;
 }
 
-/// An array between guards that no collective may touch, in the memory that a test wants, with a copy on the host that
-/// is written before span() and read after fetch().
-template <class T>
+/// An array between guards that no collective may touch.
+template <class T, class Memory = DeviceMemory>
 class GuardedArray {
 public:
-  explicit GuardedArray(std::int64_t size, Space space = Space::device)
-      : size_(size), space_(space), host_(static_cast<std::size_t>(size + 2 * guard), edge()) {
-    auto const n = std::ssize(host_);
-    if (space != Space::host) pinned_ = {*ledger_, Category::workspace, "test", n};
-    if (space == Space::device) device_ = {*ledger_, Category::workspace, "test", n};
+  explicit GuardedArray(std::int64_t size)
+      : size_(size), memory_(ledger_of_tests(), Category::workspace, "of a test", size + 2 * guard) {
+    set(std::vector<T>(static_cast<std::size_t>(size), edge()));
   }
-  T& operator[](std::int64_t i) { return host_[static_cast<std::size_t>(i + guard)]; }
-  std::int64_t size() const { return size_; }
 
-  /// What the host has written, given to the lane.
-  Span span(Lane const& lane = Lane()) {
-    if (space_ != Space::host) std::memcpy(pinned_.data(), host_.data(), host_.size() * sizeof(T));
-    if (space_ == Space::device) copy(lane, device_.pointer(), pinned_.pointer(), pinned_.size());
-    return {memory() + guard, size_, dtype_of<T>, space_};
+  void set(std::vector<T> const& values) const {
+    std::vector<T> all(guard, edge());
+    all.insert(all.end(), values.begin(), values.end());
+    all.resize(all.size() + guard, edge());
+    write_values({memory_.data(), Memory::kind}, all);
   }
-  /// What the lane will have left there.
-  void fetch(Lane const& lane = Lane()) {
-    if (space_ == Space::device) copy(lane, on_host(host_.data()), device_.pointer(), device_.size());
-    if (space_ != Space::pinned) return;
-    lane.fence("test");
-    std::memcpy(host_.data(), pinned_.data(), host_.size() * sizeof(T));
-  }
-  bool guards_intact() {
-    for (std::int64_t i = 0; i < guard; ++i) {
-      if (!same_bits((*this)[-1 - i], edge()) || !same_bits((*this)[size_ + i], edge())) return false;
+  std::vector<T> get() const { return read_values<T>({data(), Memory::kind}, size_); }
+  bool guards_intact() const {
+    for (std::int64_t const at : {std::int64_t{0}, guard + size_}) {
+      for (T const& value : read_values<T>({memory_.data() + at, Memory::kind}, guard)) {
+        if (!same_bits(value, edge())) return false;
+      }
     }
     return true;
   }
 
+  std::int64_t size() const { return size_; }
+  T* data() const { return memory_.data() + guard; }
+  Span span() const { return {data(), size_, dtype_of<T>, Memory::kind}; }
+
 private:
   static constexpr std::int64_t guard = 16;
   static T edge() { return static_cast<T>(77); }
-  T* memory() {
-    return space_ == Space::device ? device_.data() : space_ == Space::pinned ? pinned_.data() : host_.data();
-  }
-
-  std::unique_ptr<Ledger> ledger_ = std::make_unique<Ledger>();
   std::int64_t size_;
-  Space space_;
-  std::vector<T> host_;
-  PinnedBuffer<T> pinned_;
-  DeviceBuffer<T> device_;
+  Buffer<T, Memory> memory_;
 };
 
 /// Fills it with this rank's addends.
-template <class T>
-void fill_addends(GuardedArray<T>& array, std::uint32_t stream, int rank) {
-  for (std::int64_t i = 0; i < array.size(); ++i) array[i] = addend<T>(stream, rank, i);
+template <class T, class Memory>
+void fill_addends(GuardedArray<T, Memory> const& array, std::uint32_t stream, int rank) {
+  std::vector<T> values;
+  for (std::int64_t i = 0; i < array.size(); ++i) values.push_back(addend<T>(stream, rank, i));
+  array.set(values);
 }
 
 /// Fills the own shard with what other ranks expect there, and the rest with something else.
 template <class T>
-void fill_shard(GuardedArray<T>& array, std::uint32_t stream, Interval shard) {
-  for (std::int64_t i = 0; i < array.size(); ++i) {
-    array[i] = shard.begin <= i && i < shard.end ? addend<T>(stream, 0, i) : static_cast<T>(-3);
-  }
+void fill_shard(GuardedArray<T> const& array, std::uint32_t stream, Interval shard) {
+  std::vector<T> values(static_cast<std::size_t>(array.size()), static_cast<T>(-3));
+  for (std::int64_t i = shard.begin; i < shard.end; ++i) values[i] = addend<T>(stream, 0, i);
+  array.set(values);
 }
 
 template <class T>
-void require_gathered(GuardedArray<T>& array, std::uint32_t stream) {
-  array.fetch();
+void require_gathered(GuardedArray<T> const& array, std::uint32_t stream) {
+  std::vector<T> const values = array.get();
   std::int64_t wrong = 0;
-  for (std::int64_t i = 0; i < array.size(); ++i) wrong += !same_bits(array[i], addend<T>(stream, 0, i));
+  for (std::int64_t i = 0; i < array.size(); ++i) wrong += !same_bits(values[i], addend<T>(stream, 0, i));
   REQUIRE(wrong == 0);
   REQUIRE(array.guards_intact());
 }
 
-template <class T>
-void require_summed(GuardedArray<T>& array, std::uint32_t stream, int ranks, Interval interval) {
-  array.fetch();
+template <class T, class Memory>
+void require_summed(GuardedArray<T, Memory> const& array, std::uint32_t stream, int ranks, Interval interval) {
+  std::vector<T> const values = array.get();
   std::int64_t wrong = 0;
   for (std::int64_t i = interval.begin; i < interval.end; ++i) {
-    wrong += !same_bits(array[i], sum_over_ranks<T>(stream, ranks, i));
+    wrong += !same_bits(values[i], sum_over_ranks<T>(stream, ranks, i));
   }
   REQUIRE(wrong == 0);
   REQUIRE(array.guards_intact());

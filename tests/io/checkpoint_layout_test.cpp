@@ -3,6 +3,7 @@
 #include "io/checkpoint.hpp"
 #include "io/raw_file.hpp"
 #include "support/catch.hpp"
+#include "support/device_array.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace kozero;
@@ -37,7 +38,8 @@ TEST_CASE("a rank's file is plain HDF5 with the layout that is documented") {
 }
 
 TEST_CASE("what is in several pieces in memory is one dataset in a file") {
-  std::vector<float> on_device{1, 2, 3}, on_host{4, 5};
+  DeviceArray const on_device(std::vector<float>{1, 2, 3});
+  std::vector<float> on_host{4, 5};
   std::vector<StateEntry> const entries{
       {"h.0.w", "m", {3, 5}, {7, 9}, DType::f32, on_host.data(), Space::host},
       {"h.0.w", "m", {3, 5}, {9, 9}, DType::f32, nullptr, Space::pinned},

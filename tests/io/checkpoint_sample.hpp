@@ -3,8 +3,8 @@
 // patterns that no conversion would leave alone. Each byte follows from (tensor, kind, element) alone.
 
 #include "io/checkpoint.hpp"
+#include "support/device_array.hpp"
 
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -79,9 +79,11 @@ public:
   void add(SampleTensor const& tensor, std::string const& kind, Interval interval) {
     constexpr Space spaces[] = {Space::device, Space::host, Space::pinned};
     std::int64_t const width = size_of(tensor.type);
-    memory_.push_back(sample_bytes(tensor.name, kind, interval.begin * width, interval.end * width));
+    Space const space = spaces[entries_.size() % 3];
+    memory_.emplace_back(space, interval.size() * width);
     void* const data = interval.empty() ? nullptr : memory_.back().data();
-    entries_.push_back({tensor.name, kind, tensor.shape, interval, tensor.type, data, spaces[entries_.size() % 3]});
+    entries_.push_back({tensor.name, kind, tensor.shape, interval, tensor.type, data, space});
+    write_values({data, space}, wanted(entries_.back()));
   }
 
   /// The same elements, those of each entry in memory of three entries and an empty one, in no order.
@@ -103,23 +105,29 @@ public:
   std::vector<StateEntry>& entries() { return entries_; }
 
   void clear() {
-    for (auto& bytes : memory_) std::fill(bytes.begin(), bytes.end(), static_cast<unsigned char>(0xa5));
+    for (auto const& entry : entries_) {
+      write_values({entry.data, entry.space}, std::vector<unsigned char>(wanted(entry).size(), 0xa5));
+    }
   }
   /// The first entry whose memory is not what it should be; empty if there is none.
   std::string first_wrong() const {
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      StateEntry const& entry = entries_[i];
-      std::int64_t const width = size_of(entry.type);
-      auto const expected =
-          sample_bytes(entry.name, entry.kind, entry.interval.begin * width, entry.interval.end * width);
-      if (memory_[i] != expected) return entry.name + "/" + entry.kind;
+    for (StateEntry const& entry : entries_) {
+      auto const expected = wanted(entry);
+      if (read_values<unsigned char>({entry.data, entry.space}, std::ssize(expected)) != expected) {
+        return entry.name + "/" + entry.kind;
+      }
     }
     return "";
   }
 
 private:
+  static std::vector<unsigned char> wanted(StateEntry const& entry) {
+    std::int64_t const width = size_of(entry.type);
+    return sample_bytes(entry.name, entry.kind, entry.interval.begin * width, entry.interval.end * width);
+  }
+
   std::vector<StateEntry> entries_;
-  std::vector<std::vector<unsigned char>> memory_; // a vector's memory stays where it is when the vector moves
+  std::vector<AnyMemory> memory_;
 };
 
 inline CheckpointInfo sample_info(std::int64_t updates) {

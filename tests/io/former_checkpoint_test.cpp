@@ -152,18 +152,16 @@ class Entries {
 public:
   void add(SampleTensor const& tensor, std::string const& kind, Interval interval) {
     constexpr Space spaces[] = {Space::device, Space::host, Space::pinned};
-    auto& values = memory_.emplace_back(static_cast<std::size_t>(interval.size()), T(-77.0f));
-    entries.push_back(
-        {tensor.name, kind, tensor.shape, interval, dtype_of<T>, values.data(), spaces[entries.size() % 3]});
-  }
-  double value(std::size_t entry, std::size_t i) const {
-    return static_cast<double>(static_cast<float>(memory_[entry][i]));
+    Space const space = spaces[entries.size() % 3];
+    auto const& memory = memory_.emplace_back(space, interval.size() * size_of(dtype_of<T>));
+    entries.push_back({tensor.name, kind, tensor.shape, interval, dtype_of<T>, memory.data(), space});
+    set_values(entries.back(), std::vector<T>(static_cast<std::size_t>(interval.size()), T(-77.0f)));
   }
 
   std::vector<StateEntry> entries;
 
 private:
-  std::vector<std::vector<T>> memory_;
+  std::vector<AnyMemory> memory_;
 };
 
 /// Every tensor of today, each reader's part of it in two pieces.
@@ -183,16 +181,13 @@ void check_read(Run const& run, std::string const& kind, int readers) {
     }
     CheckpointReader const files(folder_of(run), {reader, readers});
     files.read(read.entries, map_of(run));
-    for (std::size_t e = 0; e < read.entries.size(); ++e) {
-      StateEntry const& entry = read.entries[e];
+    for (StateEntry const& entry : read.entries) {
       INFO(run.name << ", " << kind << " of " << entry.name << " for " << reader << " of " << readers);
+      std::vector<T> const values = values_of<T>(entry);
       std::size_t wrong = 0;
       for (std::int64_t i = 0; i < entry.interval.size(); ++i) {
         double const there = expected.at(entry.name)[static_cast<std::size_t>(entry.interval.begin + i)];
-        if (read.value(e, static_cast<std::size_t>(i)) !=
-            static_cast<double>(static_cast<float>(T(static_cast<float>(there))))) {
-          ++wrong;
-        }
+        wrong += static_cast<float>(values[i]) != static_cast<float>(T(static_cast<float>(there)));
       }
       CHECK(wrong == 0);
     }
@@ -238,8 +233,8 @@ TEST_CASE("what is read of an older checkpoint has the hash that it was written 
       for (int kind = 0; kind < 3; ++kind) {
         std::vector<float> values;
         for (std::size_t part = 0; part < now(former).size(); ++part, ++entry) {
-          auto const* const data = static_cast<float const*>(read.entries[entry].data);
-          values.insert(values.end(), data, data + read.entries[entry].interval.size());
+          auto const part_values = values_of(read.entries[entry]);
+          values.insert(values.end(), part_values.begin(), part_values.end());
         }
         if (former.name.ends_with("proj.weight")) { // back to [out, in]
           auto const out = static_cast<std::size_t>(former.shape[0]);
@@ -291,11 +286,11 @@ TEST_CASE("a transposed matrix of several tiles is read from several writers, al
     for (std::size_t i = 0; i + 1 < std::size(cuts); ++i) read.add({"now", {in, out}}, "m", {cuts[i], cuts[i + 1]});
     files.read(read.entries, map);
     std::size_t wrong = 0;
-    for (std::size_t e = 0; e < read.entries.size(); ++e) {
-      Interval const interval = read.entries[e].interval;
-      for (std::int64_t at = interval.begin; at < interval.end; ++at) {
+    for (StateEntry const& entry : read.entries) {
+      std::vector<float> const values = values_of(entry);
+      for (std::int64_t at = entry.interval.begin; at < entry.interval.end; ++at) {
         std::int64_t const expected = (row + at % out) * in + at / out;
-        if (read.value(e, static_cast<std::size_t>(at - interval.begin)) != static_cast<double>(expected)) ++wrong;
+        wrong += values[at - entry.interval.begin] != static_cast<float>(expected);
       }
     }
     CHECK(wrong == 0);

@@ -48,7 +48,7 @@ void check_forward(Shape const& s) {
   Matrix<T> const wte(s.vocabulary, s.width, 0, normal_numbers(s.vocabulary * s.width, 1));
   Matrix<T> const wpe(s.context, s.width, 0, normal_numbers(s.context * s.width, 2));
   Matrix<T> const x(n, s.width);
-  embedding_forward<T>(Lane(), x, on_device(tokens), wte, wpe);
+  embedding_forward<T>(Lane(), x, DeviceArray(tokens), wte, wpe);
   Numbers const token = wte.get();
   Numbers const place = wpe.get();
   Numbers want;
@@ -76,9 +76,9 @@ void check_backward(Shape const& s) {
     want_wte[tokens[row] * s.width + i % s.width] += gradient[i];
     want_wpe[row % s.context * s.width + i % s.width] += gradient[i];
   }
-  auto const starts = on_device(groups.starts);
-  auto const positions = on_device(groups.positions);
-  embedding_backward<T>(Lane(), dwte, dwpe, dx, on_device(tokens), {starts, positions});
+  auto const starts = DeviceArray(groups.starts);
+  auto const positions = DeviceArray(groups.positions);
+  embedding_backward<T>(Lane(), dwte, dwpe, dx, DeviceArray(tokens), {starts, positions});
   REQUIRE(relative_error(dwte.get(), want_wte) < tolerance<float>);
   REQUIRE(relative_error(dwpe.get(), want_wpe) < tolerance<float>);
 }

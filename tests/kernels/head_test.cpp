@@ -70,7 +70,7 @@ struct Head {
   HeadScratch<T> scratch() const { return {logits, dlogits}; }
   void run(float scale) const { run(scratch(), scale); }
   void run(HeadScratch<T> const& memory, float scale) const {
-    head_loss_and_gradient<T>(Lane(), losses, dx, dw, memory, x, w, on_device(targets), scale);
+    head_loss_and_gradient<T>(Lane(), losses, dx, dw, memory, x, w, DeviceArray(targets), scale);
   }
 
   Shape shape;
@@ -96,7 +96,7 @@ void check(Shape const& s, double deviation = 1, float scale = 0.37f) {
   REQUIRE(relative_error(head.dw.get(), want.dw) < tolerance<T>);
 
   Vector<float> const losses(s.n);
-  head_loss<T>(Lane(), losses, head.scratch(), head.x, head.w, on_device(head.targets));
+  head_loss<T>(Lane(), losses, head.scratch(), head.x, head.w, DeviceArray(head.targets));
   REQUIRE(losses.get() == head.losses.get());
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("the gradients are the slopes of the losses that the head itself compu
       Numbers moved = start;
       moved[i] += change;
       matrix.set(moved);
-      head_loss<float>(Lane(), head.losses, head.scratch(), head.x, head.w, on_device(head.targets));
+      head_loss<float>(Lane(), head.losses, head.scratch(), head.x, head.w, DeviceArray(head.targets));
       double sum = 0;
       for (double const loss : head.losses.get()) sum += loss;
       return scale * sum;

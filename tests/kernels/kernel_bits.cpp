@@ -103,7 +103,7 @@ void print_head() {
   Vector<float> const losses(n);
   Matrix<T> const dx(n, width);
   Matrix<float> const dw(vocabulary, width, 0, normal_numbers(vocabulary * width, 3));
-  auto const targets = on_device(some_tokens(n, vocabulary));
+  auto const targets = DeviceArray(some_tokens(n, vocabulary));
   head_loss_and_gradient<T>(Lane(), losses, dx, dw, {logits, dlogits}, x, w, targets, 0.1f);
   print(named<T>("head"), {losses.get(), dx.get(), dw.get()});
 }
@@ -118,12 +118,12 @@ void print_embedding() {
   std::vector<std::int32_t> starts(max_token_groups(n, vocabulary) + 1);
   std::vector<std::int32_t> positions(n);
   starts.resize(group_tokens(tokens, vocabulary, starts, positions) + 1);
-  auto const starts_d = on_device(starts);
-  auto const positions_d = on_device(positions);
+  auto const starts_d = DeviceArray(starts);
+  auto const positions_d = DeviceArray(positions);
   Matrix<T> const dx(n, width, 0, normal_numbers(n * width, 1));
   Matrix<float> const dwte(vocabulary, width, 0, normal_numbers(vocabulary * width, 2));
   Matrix<float> const dwpe(context, width, 0, normal_numbers(context * width, 3));
-  embedding_backward<T>(Lane(), dwte, dwpe, dx, on_device(tokens), {starts_d, positions_d});
+  embedding_backward<T>(Lane(), dwte, dwpe, dx, DeviceArray(tokens), {starts_d, positions_d});
   print(named<T>("embedding"), {dwte.get(), dwpe.get()});
 }
 
@@ -176,19 +176,20 @@ void print_sums() {
   Vector<float> const x(normal_numbers(100001, 1));
   std::int64_t const windows = 11;
   Vector<float> const losses(normal_numbers(windows * 333, 1));
-  Kokkos::View<double*, DeviceMemory> const sums("sums", windows);
-  window_sums(Lane(), make_vec(sums.data(), windows), losses);
-  Kokkos::fence();
-  auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums);
-  print("window_sums", {Numbers(host.data(), host.data() + windows)});
+  DeviceArray<double> const sums(windows);
+  window_sums(Lane(), sums, losses);
+  print("window_sums", {sums.get()});
 }
 
 template <class T>
 void print_squares() {
   std::int64_t const n = 100001;
   Vector<T> const x(normal_numbers(n, 1));
+  SquareNodes<Lane> const nodes(0, n, n);
+  DeviceArray<double> const sums(nodes.size());
+  nodes.compute(Lane(), sums.data(), x.data());
   SquareSum squares = square_sum(n);
-  add_squares<DeviceExec, T>(Lane(), Vec<T>(x).data(), 0, n, squares);
+  nodes.add_to(squares, sums.get().data());
   auto const columns = squares.total();
   print(named<T>("squares"), {Numbers(columns.begin(), columns.end())});
 }

@@ -16,32 +16,54 @@ namespace {
 // Around a row, the sixteen rows of a group, and the nodes that a thread takes.
 constexpr std::int64_t lengths[] = {0, 1, 7, 8, 9, 127, 128, 129, 1003, 16383, 16384, 16385, 40000, 5 * 16384 + 13};
 
+/// Elements begin … end-1 of a block.
+struct Part {
+  std::int64_t begin, end;
+  std::int64_t size() const { return end - begin; }
+};
+
+/// Adds the squares of a part of x, which has n elements, by the device.
 template <class T>
-T* data(Vector<T> const& x) {
-  return Vec<T>(x).data();
+void add_on_device(SquareSum& sum, Vector<T> const& x, std::int64_t n, Part part) {
+  SquareNodes<Lane> const nodes(part.begin, part.size(), n);
+  DeviceArray<double> const sums(nodes.size());
+  nodes.compute(Lane(), sums.data(), x.data() + part.begin);
+  nodes.add_to(sum, sums.get().data());
 }
 
-/// Pieces of a block that are cut at `cuts`, ascending; every second one is the host's.
+/// The same, by the host.
 template <class T>
-double squares_of_pieces(Vector<T> const& x, std::int64_t n, std::vector<std::int64_t> cuts) {
+void add_on_host(SquareSum& sum, Vector<T> const& x, std::int64_t n, Part part) {
+  SquareNodes<HostLane> const nodes(part.begin, part.size(), n);
+  std::vector<T> const values = to_host(x.data() + part.begin, part.size());
+  std::vector<double> sums(static_cast<std::size_t>(nodes.size()));
+  nodes.compute(HostLane(), sums.data(), values.data());
+  nodes.add_to(sum, sums.data());
+}
+
+enum class By { device, host };
+
+/// Pieces of a block that are cut at `cuts`, ascending; every second one is the other's.
+template <class T>
+double squares_of_pieces(Vector<T> const& x, std::int64_t n, std::vector<std::int64_t> cuts, By first = By::device) {
   SquareSum sum = square_sum(n);
   cuts.push_back(n);
   std::int64_t begin = 0;
   for (std::size_t c = 0; c < cuts.size(); ++c) {
-    std::int64_t const end = cuts[c];
-    if (c % 2 == 0 || !host_reaches_device) {
-      add_squares<DeviceExec, T>(Lane(), data(x) + begin, begin, end - begin, sum);
+    Part const part{begin, cuts[c]};
+    if ((c % 2 == 0) == (first == By::device)) {
+      add_on_device(sum, x, n, part);
     } else {
-      add_squares<HostExec, T>(HostLane(), data(x) + begin, begin, end - begin, sum);
+      add_on_host(sum, x, n, part);
     }
-    begin = end;
+    begin = part.end;
   }
   return sum_of_columns(sum.total());
 }
 
 template <class T>
-double squares(Vector<T> const& x, std::int64_t n) {
-  return squares_of_pieces(x, n, {});
+double squares(Vector<T> const& x, std::int64_t n, By by = By::device) {
+  return squares_of_pieces(x, n, {}, by);
 }
 
 } // namespace
@@ -53,6 +75,7 @@ TEMPLATE_TEST_CASE("squares of a block are the tree over its rows of eight, to t
     for (HostTarget const target : host_targets()) {
       AsHostTarget const as(target);
       CHECK(squares(x, n) == sum_of_squares(x.get()));
+      CHECK(squares(x, n, By::host) == sum_of_squares(x.get()));
     }
   }
 }
@@ -92,11 +115,17 @@ TEST_CASE("a block cut anywhere at a row has the bits of the whole") {
   CHECK(squares_of_pieces(x, n, rows) == squares(x, n));
 }
 
-TEST_CASE("elements that are no whole rows are refused") {
-  Vector<float> const x(normal_numbers(40, 4));
-  SquareSum sum = square_sum(40);
-  CHECK_THROWS_AS((add_squares<DeviceExec, float>(Lane(), data(x), 4, 8, sum)), Error);
-  CHECK_THROWS_AS((add_squares<DeviceExec, float>(Lane(), data(x), 0, 12, sum)), Error);
+TEMPLATE_TEST_CASE("elements that are no whole rows are refused", "", Lane, HostLane) {
+  CHECK_THROWS_AS((SquareNodes<TestType>(4, 8, 40)), Error);
+  CHECK_THROWS_AS((SquareNodes<TestType>(0, 12, 40)), Error);
+}
+
+TEST_CASE("sums take eight doubles for each node that a thread makes") {
+  std::int64_t const on_device = runs_on_host<Lane> ? 16384 : 2048;
+  for (std::int64_t const nodes : {0, 1, 5}) {
+    CHECK(SquareNodes<HostLane>(0, nodes * 16384, nodes * 16384).size() == 8 * nodes);
+    CHECK(SquareNodes<Lane>(0, nodes * on_device, nodes * on_device).size() == 8 * nodes);
+  }
 }
 
 TEST_CASE("an interval is cut into the nodes that the tree has for it") {

@@ -13,11 +13,9 @@ namespace {
 
 Numbers sums_of(Numbers const& losses, std::int64_t windows) {
   Vector<float> const x(losses);
-  Kokkos::View<double*, DeviceMemory> const sums("sums", static_cast<std::size_t>(windows));
-  window_sums(Lane(), make_vec(sums.data(), windows), x);
-  Kokkos::fence();
-  auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums);
-  return {host.data(), host.data() + windows};
+  DeviceArray<double> const sums(windows);
+  window_sums(Lane(), sums, x);
+  return sums.get();
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 // GPT-2 as a family: sizes, first values, where tensors stood before, and what it says of itself.
 #include "support/catch.hpp"
+#include "support/device_array.hpp"
 #include "support/gpt2_model.hpp"
 #include "support/small_run.hpp"
 #include "support/world.hpp"
@@ -22,9 +23,7 @@ std::map<std::string, Values> first_values(ModelConfig const& model) {
   SmallRun<float> run({.model = model}, alone);
   std::map<std::string, Values> values;
   for (auto const& entry : run.state()) {
-    if (entry.kind != "master") continue;
-    auto const* const data = static_cast<float const*>(entry.data);
-    values[entry.name] = Values(data, data + entry.interval.size());
+    if (entry.kind == "master") values[entry.name] = values_of(entry);
   }
   return values;
 }

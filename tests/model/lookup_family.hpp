@@ -2,6 +2,7 @@
 // A family of models for tests alone, small and unlike the built-in one: x = norm(wte[token] + wpe[position]),
 // logits = x · wteᵀ. Two units of very different sizes, of which the second reads the first one's block.
 
+#include "core/launch.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/embedding.hpp"
 #include "kernels/head.hpp"
@@ -65,7 +66,7 @@ public:
     Mat<T> const dnorm = make_mat(dnorm_.data(), rows(x_), cols(x_));
     head_loss_and_gradient<T>(lane, vec(losses_), dnorm, embedding_.matrix(grads[1], wte), chunk(), norm(),
                               weight(params), batch.targets, scale);
-    Kokkos::deep_copy(lane.exec(), d_, T(0.0f));
+    fill(lane, on_device(d_.data()), T(0.0f), rows(d_) * cols(d_));
     layernorm_backward<T>(lane, d_, view_.vector(grads[0], norm_weight), view_.vector(grads[0], norm_bias), dnorm, x_,
                           vec(mean_), vec(rstd_), view_.vector(params[0], norm_weight));
   }

@@ -1,6 +1,7 @@
 // A whole model against PyTorch: logits, loss, every gradient, and ten AdamW updates.
 #include "model/reference_file.hpp"
 #include "support/catch.hpp"
+#include "support/device_array.hpp"
 #include "support/small_run.hpp"
 #include "support/world.hpp"
 
@@ -85,7 +86,8 @@ public:
         run_(options(stage), alone_, [this](std::int64_t update) { return rates_[update - 1]; }) {
     for (auto const& entry : run_.state()) {
       if (entry.kind == "master") {
-        write(entry, read_tensor(file, "/parameters/", entry.name, static_cast<std::size_t>(entry.interval.size())));
+        set_values(entry,
+                   read_tensor(file, "/parameters/", entry.name, static_cast<std::size_t>(entry.interval.size())));
       }
     }
     run_.engine().publish_master(Lane());
@@ -96,7 +98,7 @@ public:
   Tensors values(std::string const& kind) {
     Tensors tensors;
     for (auto const& entry : run_.state()) {
-      if (entry.kind == kind) tensors[entry.name] = read(static_cast<float*>(entry.data), entry.interval.size());
+      if (entry.kind == kind) tensors[entry.name] = values_of(entry);
     }
     return tensors;
   }
@@ -115,14 +117,13 @@ public:
       model.backward(lane, u, params, engine.grads(lane, u), batch, loss_scale / static_cast<float>(valid));
     }
     loss = 0;
-    auto const losses = model.head().losses();
-    for (float const row : read(losses.data(), rows(losses))) loss += row;
+    for (float const row : to_host(model.head().losses())) loss += row;
     loss /= static_cast<double>(valid);
     Tensors tensors;
     for (int u = 0; u < model.units(); ++u) {
       auto const block = engine.grads(lane, u)[0];
       for (auto const& tensor : engine.layout()[u].tensors()) {
-        auto& gradient = tensors[tensor.spec.name] = read(block.data() + tensor.offset, tensor.spec.size());
+        auto& gradient = tensors[tensor.spec.name] = to_host(block.data() + tensor.offset, tensor.spec.size());
         for (float& value : gradient) value /= loss_scale;
       }
     }
@@ -137,14 +138,14 @@ public:
     MicroBatch const batch = run_.feed().upload(lane, 0);
     std::int64_t const n = file_.attribute("batch") * model_.context;
     std::int64_t const padded = padded_vocabulary(model_.vocabulary);
-    Kokkos::View<float*, DeviceMemory> const memory("logits", static_cast<std::size_t>(n * padded));
+    DeviceArray<float> const memory(n * padded);
     engine.begin_evaluation(evaluation_visits(model.units()));
     for (int u = 0; u < model.units(); ++u) {
       auto const params = engine.params(lane, {u, Phase::forward});
       model.forward(lane, u, params, batch);
       if (u + 1 == model.units()) model.head().logits(lane, params, make_mat(memory.data(), n, padded), 0);
     }
-    auto const all = read(memory.data(), n * padded);
+    auto const all = memory.get();
     std::vector<float> wanted;
     for (std::int64_t row = 0; row < n; ++row) {
       auto const first = all.begin() + row * padded;
@@ -169,15 +170,6 @@ private:
               copy(tokens, batch * b + row, in);
               copy(targets, batch * b + row, out);
             }};
-  }
-  static void write(StateEntry const& entry, std::vector<float> const& values) {
-    REQUIRE(static_cast<std::int64_t>(values.size()) == entry.interval.size());
-    Kokkos::View<float const*, HostMemory, Unmanaged> const host(values.data(), values.size());
-    Kokkos::deep_copy(make_vec(static_cast<float*>(entry.data), entry.interval.size()), host);
-  }
-  static std::vector<float> read(float const* data, std::int64_t count) {
-    auto const host = Kokkos::create_mirror_view_and_copy(HostMemory(), make_vec<float const>(data, count));
-    return {host.data(), host.data() + host.extent(0)};
   }
 
   static constexpr float loss_scale = std::is_same_v<T, fp16> ? 1024.0f : 1.0f;

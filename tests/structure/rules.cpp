@@ -33,19 +33,17 @@ void check_include_homes(SourceFile const& file, Include const& include, std::ve
   }
 }
 
-void check_code_homes(SourceFile const& file, std::vector<std::string>& found) {
+/// `code`: of the file.
+void check_code_home(SourceFile const& file, std::string const& code, Home const& home,
+                     std::vector<std::string>& found) {
   static std::regex const directive(R"(^\s*#\s*include\b)");
-  std::string const code = code_of(file.text);
-  for (Home const& home : structure().homes) {
-    if (!home.code || home.holds(file.path)) continue;
-    std::istringstream lines(code);
-    std::string line;
-    for (int number = 1; std::getline(lines, line); ++number) {
-      std::smatch match;
-      if (std::regex_search(line, directive) || !std::regex_search(line, match, *home.code)) continue;
-      found.push_back(place(file, number) + '\'' + match.str() + "': " + home.what + " has its home in " +
-                      home.places());
-    }
+  if (!home.code || home.holds(file.path)) return;
+  std::istringstream lines(code);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    std::smatch match;
+    if (std::regex_search(line, directive) || !std::regex_search(line, match, *home.code)) continue;
+    found.push_back(place(file, number) + '\'' + match.str() + "': " + home.what + " has its home in " + home.places());
   }
 }
 
@@ -72,10 +70,20 @@ std::vector<std::string> violations(SourceFile const& file) {
     check_arrows(file, include, found);
     check_include_homes(file, include, found);
   }
-  check_code_homes(file, found);
+  std::string const code = code_of(file.text);
+  for (Home const& home : structure().homes) check_code_home(file, code, home, found);
   check_family_names(file, found);
   if (file.is_header() && !file.text.starts_with("#pragma once\n")) {
     found.push_back(place(file, 1) + "a header starts with #pragma once");
+  }
+  return found;
+}
+
+std::vector<std::string> violations_outside(SourceFile const& file) {
+  std::vector<std::string> found;
+  std::string const code = code_of(file.text);
+  for (Home const& home : structure().homes) {
+    if (home.watches(file.path)) check_code_home(file, code, home, found);
   }
   return found;
 }

@@ -27,6 +27,15 @@ TEST_CASE("the sources keep to the arrows and homes of doc/structure.txt") {
   }
 }
 
+TEST_CASE("tests and benchmarks touch device memory as the sources do") {
+  for (auto const& file : read_tree(KOZERO_SOURCE_DIR, {"tests", "bench"})) {
+    for (auto const& violation : violations_outside(file)) {
+      INFO(violation);
+      CHECK(false);
+    }
+  }
+}
+
 TEST_CASE("doc/architecture.md shows what doc/structure.txt says") {
   std::string const page = read_text(KOZERO_SOURCE_DIR "/doc/architecture.md");
   INFO("draw it anew: build/ci/tests/structure/draw_structure");
@@ -103,6 +112,23 @@ TEST_CASE("a dependency away from its home is found") {
   CHECK(broken("src/core/a.hpp", "// no guard\n") == 1);
 }
 
+TEST_CASE("device memory that is touched past core/launch.hpp is found, in tests too") {
+  for (std::string const code :
+       {"Kokkos::parallel_for(label, policy, functor);\n", "Kokkos::deep_copy(lane, to, from);\n",
+        "auto const host = Kokkos::create_mirror_view_and_copy(space, x);\n", "Kokkos::fence();\n", "exec.fence();\n",
+        "work(lane.exec());\n", "Kokkos::View<float*> const x;\n"}) {
+    INFO(code);
+    CHECK(broken("src/zero/a.cpp", code) == 1);
+    CHECK(broken("kernels/a.cpp", code) == 1);
+    CHECK(broken("src/core/launch.cpp", code) == 0);
+    CHECK(violations_outside({"tests/zero/a.cpp", code}).size() == 1);
+    CHECK(violations_outside({"bench/a.cpp", code}).size() == 1);
+  }
+  CHECK(broken("src/zero/a.cpp", "lane.fence(\"norm\");\n") == 0);
+  CHECK(broken("kernels/a.cpp", "Kokkos::atomic_fetch_min(first, i); // never Kokkos::fence\n") == 0);
+  CHECK(violations_outside({"tests/zero/a.cpp", "MPI_Barrier(MPI_COMM_WORLD);\n"}).empty());
+}
+
 TEST_CASE("a family of models that is named outside of its folder is found, in words too") {
   CHECK(broken("src/model/gpt2/a.cpp", include("model/gpt2/layout.hpp") + "Gpt2Head<T> head;\n") == 0);
   CHECK(broken("src/model/families.cpp", include("model/gpt2/family.hpp")) == 0);
@@ -116,13 +142,14 @@ TEST_CASE("a family of models that is named outside of its folder is found, in w
 TEST_CASE("arrows lead down, and to all below") {
   Structure const house =
       parse_structure("# why\n\nfolder a\n  below b\nstorey\nfolder src/b\n  holds more\n  below c\n"
-                      "folder c\n  below\nhome X\n  code \\bX_\n  in src/*.cpp a/x.hpp\n");
+                      "folder c\n  below\nhome X\n  code \\bX_\n  in src/*.cpp a/x.hpp\n  also y/*\n");
   REQUIRE((house.folders.size() == 3 && house.homes.size() == 1));
   CHECK(house.folder("a")->reached == std::set<std::string>{"a", "b", "c"});
   CHECK(house.folder("b")->reached == std::set<std::string>{"b", "c"});
   CHECK(house.folder("c")->reached == std::set<std::string>{"c"});
   CHECK(house.folder("d") == nullptr);
   CHECK((house.homes[0].holds("src/b/c.cpp") && house.homes[0].holds("a/x.hpp")));
+  CHECK((house.homes[0].watches("y/b/c.hpp") && !house.homes[0].watches("src/b/c.cpp")));
   CHECK((!house.homes[0].holds("src/b/c.hpp") && !house.homes[0].holds("x/src/c.cpp")));
   CHECK(with_blocks_drawn("<!-- folders -->\nold\n<!-- /folders -->\n<!-- homes -->\n<!-- /homes -->\nend\n", house) ==
         "<!-- folders -->\n```\n a            ▸ b\n─────────────────\n src/b  more  ▸ c\n c\n```\n<!-- /folders -->\n"

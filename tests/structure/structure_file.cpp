@@ -27,6 +27,10 @@ bool matches(std::string_view pattern, std::string_view path) {
   return matches(pattern.substr(1), path) || matches(pattern, path.substr(1));
 }
 
+bool match_any(std::vector<std::string> const& patterns, std::string_view path) {
+  return std::ranges::any_of(patterns, [&](std::string const& pattern) { return matches(pattern, path); });
+}
+
 /// Reads line by line; a key belongs to the folder or home before it.
 class Parser {
 public:
@@ -69,6 +73,7 @@ private:
       if (key == "includes") return void(home.includes = std::regex(value));
       if (key == "code") return void(home.code = std::regex(value));
       if (key == "in") return void(home.in = words(value));
+      if (key == "also") return void(home.also = words(value));
     } else if (!result_.folders.empty()) {
       Folder& folder = result_.folders.back();
       if (key == "holds") return void(folder.holds = value);
@@ -140,9 +145,9 @@ void replace_block(std::string& page, std::string const& name, std::string const
 
 } // namespace
 
-bool Home::holds(std::string_view path) const {
-  return std::ranges::any_of(in, [&](std::string const& pattern) { return matches(pattern, path); });
-}
+bool Home::holds(std::string_view path) const { return match_any(in, path); }
+
+bool Home::watches(std::string_view path) const { return match_any(also, path); }
 
 std::string Home::places() const { return fmt::format("`{}`", fmt::join(in, "`, `")); }
 

@@ -24,8 +24,11 @@ struct Home {
   std::optional<std::regex> includes; // of the whole name
   std::optional<std::regex> code;     // of a part of a line
   std::vector<std::string> in;
+  std::vector<std::string> also;
 
   bool holds(std::string_view path) const;
+  /// Whether a file of no folder keeps to it too.
+  bool watches(std::string_view path) const;
   /// "`src/comm/*.cpp`, `src/core/runtime.cpp`"
   std::string places() const;
 };

@@ -1,5 +1,6 @@
 #pragma once
 #include "comm/group.hpp"
+#include "support/device_array.hpp"
 
 #include <functional>
 
@@ -11,8 +12,9 @@ public:
   /// `spoil` gets the number of the reduction, from 0, and the gradients that this rank adds to it.
   using Spoil = std::function<void(std::int64_t reduction, Span gradients)>;
   static void set(Span const& gradients, std::int64_t element, float value) {
-    with_float_type(gradients.type,
-                    [&]<class G>(G) { static_cast<G*>(gradients.data)[element] = static_cast<G>(value); });
+    with_float_type(gradients.type, [&]<class G>(G) {
+      write_values({static_cast<G*>(gradients.data) + element, gradients.space}, std::vector{static_cast<G>(value)});
+    });
   }
   FaultyCollectives(Group const& inner, Spoil spoil) : inner_(inner), spoil_(std::move(spoil)) {}
 
@@ -23,11 +25,11 @@ public:
     return inner_.collectives.all_gather(lane, whole, partition, purpose);
   }
   Pending reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override {
-    spoil(whole, purpose);
+    spoil(lane, whole, purpose);
     return inner_.collectives.reduce_scatter(lane, whole, partition, purpose);
   }
   Pending all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override {
-    spoil(whole, purpose);
+    spoil(lane, whole, purpose);
     return inner_.collectives.all_reduce(lane, whole, partition, purpose);
   }
   Pending broadcast(Lane const& lane, Span data, int root, Traffic purpose) override {
@@ -36,8 +38,9 @@ public:
   void progress() override { inner_.collectives.progress(); }
 
 private:
-  void spoil(Span whole, Traffic purpose) {
+  void spoil(Lane const& lane, Span whole, Traffic purpose) {
     if (purpose != Traffic::gradients) return;
+    lane.fence("test"); // the gradients are there
     spoil_(reduction_++, whole);
   }
   Group inner_;

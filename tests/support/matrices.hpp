@@ -4,12 +4,11 @@
 #include "core/half.hpp"
 #include "core/rng.hpp"
 #include "core/views.hpp"
+#include "support/device_array.hpp"
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace kozero::test {
@@ -43,56 +42,56 @@ template <class T>
 class Matrix {
 public:
   Matrix(std::int64_t rows, std::int64_t columns, std::int64_t padding = 0)
-      : rows_(rows), columns_(columns),
-        all_("matrix", static_cast<std::size_t>(rows), static_cast<std::size_t>(columns + padding)) {
-    Kokkos::deep_copy(all_, static_cast<T>(std::numeric_limits<float>::quiet_NaN()));
-  }
+      : rows_(rows), columns_(columns), stride_(columns + padding), all_(nothing(rows * stride_)) {}
   Matrix(std::int64_t rows, std::int64_t columns, std::int64_t padding, Numbers const& numbers)
       : Matrix(rows, columns, padding) {
     set(numbers);
   }
 
-  Mat<T> view() const { return Kokkos::subview(all_, Kokkos::ALL, std::make_pair(std::int64_t{0}, columns_)); }
+  Mat<T> view() const { return Mat<T>(all_.data(), rows_, columns_, stride_); }
   operator Mat<T>() const { return view(); }
   operator Mat<T const>() const { return view(); }
 
   void set(Numbers const& numbers) {
-    auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), all_);
+    std::vector<T> all = all_.get();
     for (std::int64_t i = 0; i < rows_; ++i) {
       for (std::int64_t j = 0; j < columns_; ++j) {
-        host(i, j) = static_cast<T>(static_cast<float>(numbers[i * columns_ + j]));
+        all[i * stride_ + j] = static_cast<T>(static_cast<float>(numbers[i * columns_ + j]));
       }
     }
-    Kokkos::deep_copy(all_, host);
+    all_.set(all);
   }
 
   /// What it holds, as rounded to T.
   Numbers get() const {
-    Kokkos::fence();
-    auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), all_);
+    std::vector<T> const all = all_.get();
     Numbers numbers;
     for (std::int64_t i = 0; i < rows_; ++i) {
-      for (std::int64_t j = 0; j < columns_; ++j) numbers.push_back(static_cast<float>(host(i, j)));
+      for (std::int64_t j = 0; j < columns_; ++j) numbers.push_back(static_cast<float>(all[i * stride_ + j]));
     }
     return numbers;
   }
 
   /// Whether nobody has written beyond the ends of the rows.
   bool padding_is_untouched() const {
-    Kokkos::fence();
-    auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), all_);
+    std::vector<T> const all = all_.get();
     for (std::int64_t i = 0; i < rows_; ++i) {
-      for (std::int64_t j = columns_; j < static_cast<std::int64_t>(all_.extent(1)); ++j) {
-        if (!std::isnan(static_cast<float>(host(i, j)))) return false;
+      for (std::int64_t j = columns_; j < stride_; ++j) {
+        if (!std::isnan(static_cast<float>(all[i * stride_ + j]))) return false;
       }
     }
     return true;
   }
 
 private:
+  static std::vector<T> nothing(std::int64_t size) {
+    return std::vector<T>(static_cast<std::size_t>(size), static_cast<T>(std::numeric_limits<float>::quiet_NaN()));
+  }
+
   std::int64_t rows_;
   std::int64_t columns_;
-  Kokkos::View<T**, Kokkos::LayoutRight, DeviceMemory> all_;
+  std::int64_t stride_;
+  DeviceArray<T> all_;
 };
 
 /// A vector that a kernel takes.
@@ -102,7 +101,8 @@ public:
   explicit Vector(std::int64_t size) : matrix_(1, size) {}
   explicit Vector(Numbers const& numbers) : matrix_(1, static_cast<std::int64_t>(numbers.size()), 0, numbers) {}
 
-  Vec<T> view() const { return Vec<T>(matrix_.view().data(), matrix_.view().extent(1)); }
+  T* data() const { return matrix_.view().data(); }
+  Vec<T> view() const { return matrix_.view().flat(); }
   operator Vec<T>() const { return view(); }
   operator Vec<T const>() const { return view(); }
   Numbers get() const { return matrix_.get(); }
@@ -110,15 +110,6 @@ public:
 private:
   Matrix<T> matrix_;
 };
-
-/// Integers that a kernel takes.
-inline Kokkos::View<std::int32_t*, DeviceMemory> on_device(std::vector<std::int32_t> const& values) {
-  Kokkos::View<std::int32_t*, DeviceMemory> device("integers", values.size());
-  auto const host = Kokkos::create_mirror_view(device);
-  for (std::size_t i = 0; i < values.size(); ++i) host(i) = values[i];
-  Kokkos::deep_copy(device, host);
-  return device;
-}
 
 /// c [m,n] = a [m,k] · b [k,n] in doubles.
 inline Numbers product(Numbers const& a, Numbers const& b, std::int64_t m, std::int64_t n, std::int64_t k) {

@@ -1,9 +1,9 @@
 // Updates that must not happen, and losses over uneven batches.
 #include "support/catch.hpp"
+#include "support/device_array.hpp"
 #include "support/faulty_collectives.hpp"
 #include "support/small_run.hpp"
 #include "support/world.hpp"
-
 
 #include <limits>
 
@@ -98,10 +98,7 @@ TEST_CASE_METHOD(
     auto const values = [&] {
       std::vector<std::vector<float>> tensors;
       for (auto const& entry : run.state()) {
-        if (entry.kind != "master") continue;
-        Vec<float const> const part = make_vec<float const>(static_cast<float*>(entry.data), entry.interval.size());
-        auto const host = Kokkos::create_mirror_view_and_copy(HostMemory(), part);
-        tensors.emplace_back(host.data(), host.data() + host.extent(0));
+        if (entry.kind == "master") tensors.push_back(values_of(entry));
       }
       return tensors;
     };

@@ -1,6 +1,7 @@
 // Delayed updates against a serial oracle of their table (doc/numerics.md), bit for bit: whole arrays on every rank,
 // one step after the other, no engine.
 #include "support/catch.hpp"
+#include "support/device_array.hpp"
 #include "support/faulty_collectives.hpp"
 #include "support/long_shards.hpp"
 #include "support/neighbour_tree.hpp"
@@ -10,6 +11,7 @@
 #include "optim/adamw.hpp"
 #include "train/state_entries.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -49,13 +51,12 @@ public:
       master_.emplace_back(size);
       m_.emplace_back(size, 0.0f);
       v_.emplace_back(size, 0.0f);
-      device_.emplace_back("w", size);
-      sums_.emplace_back("g", size);
+      device_.emplace_back(block.size());
+      sums_.emplace_back(block.size());
       for (auto const& tensor : block.tensors()) place_[tensor.spec.name] = {master_.size() - 1, tensor.offset};
     }
     for (auto const& entry : state_entries(layout_, engine.state())) {
-      if (entry.kind != "master" || entry.interval.empty()) continue;
-      std::memcpy(at(master_, entry), entry.data, static_cast<std::size_t>(entry.interval.size()) * sizeof(float));
+      if (entry.kind == "master") std::ranges::copy(values_of(entry), at(master_, entry));
     }
     upload();
   }
@@ -65,7 +66,7 @@ public:
   Gradient compute(std::int64_t batch, double scale, double& loss) {
     std::int64_t valid = feed_.load_training(batch);
     group_.ranks.sum(std::span(&valid, 1));
-    for (auto& sums : sums_) Kokkos::deep_copy(sums, 0.0f);
+    for (auto const& sums : sums_) sums.set(std::vector<float>(static_cast<std::size_t>(sums.size())));
     double const count = std::is_same_v<T, fp16> ? static_cast<double>(options_.micro * options_.model.context)
                                                  : static_cast<double>(valid);
     auto const of_row = static_cast<float>(scale / count);
@@ -96,7 +97,7 @@ public:
   /// The device's parameters become those of the master.
   void upload() {
     for (std::size_t b = 0; b < layout_.size(); ++b) {
-      for (std::size_t i = 0; i < master_[b].size(); ++i) device_[b](i) = static_cast<T>(master_[b][i]);
+      device_[b].set(std::vector<T>(master_[b].begin(), master_[b].end()));
     }
   }
 
@@ -105,18 +106,16 @@ public:
       auto& arrays = entry.kind == "master" ? master_ : entry.kind == "m" ? m_ : v_;
       if (entry.interval.empty()) continue;
       INFO(entry.name << " " << entry.kind);
-      CHECK(std::memcmp(at(arrays, entry), entry.data,
-                        static_cast<std::size_t>(entry.interval.size()) * sizeof(float)) == 0);
+      auto const values = values_of(entry);
+      CHECK(std::memcmp(at(arrays, entry), values.data(), values.size() * sizeof(float)) == 0);
     }
   }
 
 private:
-  using Sums = Kokkos::View<float*, DeviceMemory>;
-
   template <class E, class Arrays>
   static std::vector<Vec<E>> views(Arrays const& arrays, std::vector<int> const& blocks) {
     std::vector<Vec<E>> result;
-    for (int const b : blocks) result.push_back(Vec<E>(arrays[b].data(), arrays[b].extent(0)));
+    for (int const b : blocks) result.push_back(arrays[b].view());
     return result;
   }
 
@@ -127,7 +126,7 @@ private:
 
   /// Σ losses of the batch: each window's rows, then all ranks' windows in their order.
   double sum_of_windows() {
-    auto const losses = model_.head().losses();
+    auto const losses = to_host(model_.head().losses());
     std::vector<double> windows(static_cast<std::size_t>(shape_.global()), 0.0);
     for (std::int64_t i = 0; i < shape_.micro; ++i) {
       float const* const first = losses.data() + i * options_.model.context;
@@ -143,16 +142,18 @@ private:
     result.scale = scale;
     std::vector<double> squares; // of each block
     for (auto const& sums : sums_) {
-      auto const n = static_cast<std::int64_t>(sums.extent(0));
+      std::int64_t const n = sums.size();
       Partition const partition(n, group_.size());
-      std::vector<float> values(sums.data(), sums.data() + n);
+      std::vector<float> values = sums.get();
       if (options_.gradients == GradientType::compute) {
         std::vector<T> rounded(values.begin(), values.end());
-        group_.collectives.all_reduce(Lane(), {rounded.data(), n, dtype_of<T>, Space::host}, partition, Traffic::control)
+        group_.collectives
+            .all_reduce(Lane(), {rounded.data(), n, dtype_of<T>, Space::host}, partition, Traffic::control)
             .wait(Lane());
         values.assign(rounded.begin(), rounded.end());
       } else {
-        group_.collectives.all_reduce(Lane(), {values.data(), n, DType::f32, Space::host}, partition, Traffic::control).wait(Lane());
+        group_.collectives.all_reduce(Lane(), {values.data(), n, DType::f32, Space::host}, partition, Traffic::control)
+            .wait(Lane());
       }
       squares.push_back(sum_of_squares({values.begin(), values.end()}));
       result.blocks.push_back(std::move(values));
@@ -170,8 +171,8 @@ private:
   Model<T> model_;
   BatchFeed feed_;
   std::vector<std::vector<float>> master_, m_, v_; // by block
-  std::vector<Kokkos::View<T*, DeviceMemory>> device_;
-  std::vector<Sums> sums_;
+  std::vector<DeviceArray<T>> device_;
+  std::vector<DeviceArray<float>> sums_;
   std::map<std::string, std::pair<std::size_t, std::int64_t>> place_; // of a tensor: block and offset
 };
 
@@ -277,8 +278,8 @@ TEST_CASE_METHOD(World, "a pending update and one that is not delayed are both a
   auto const to = other.engine().state();
   REQUIRE(from.size() == to.size());
   for (std::size_t i = 0; i < from.size(); ++i) {
-    auto const bytes = static_cast<std::size_t>(from[i].interval.size() * size_of(from[i].type));
-    if (bytes > 0) std::memcpy(to[i].data, from[i].data, bytes);
+    copy_bytes(Lane(), {to[i].data, to[i].space}, {from[i].data, from[i].space},
+               from[i].interval.size() * size_of(from[i].type));
   }
   other.engine().publish_master(Lane());
   other.training().set_counters({.batches_seen = 2, .updates_applied = 1});

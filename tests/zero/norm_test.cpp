@@ -3,7 +3,6 @@
 #include "support/small_run.hpp"
 #include "support/world.hpp"
 
-
 #include <algorithm>
 
 using namespace kozero;

@@ -1,8 +1,8 @@
 // Equalities (doc/numerics.md): stages against each other, ranks against one rank.
 #include "support/catch.hpp"
+#include "support/device_array.hpp"
 #include "support/small_run.hpp"
 #include "support/world.hpp"
-
 
 #include <cstring>
 
@@ -15,7 +15,8 @@ std::vector<SmallRunResult> all_stages(SmallRunOptions options, ComputeType comp
   std::vector<SmallRunResult> results;
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     options.stage = stage;
-    results.push_back(compute == ComputeType::fp32 ? small_run<float>(options, group) : small_run<bf16>(options, group));
+    results.push_back(compute == ComputeType::fp32 ? small_run<float>(options, group)
+                                                   : small_run<bf16>(options, group));
   }
   return results;
 }
@@ -118,9 +119,8 @@ TEST_CASE_METHOD(World, "parameters gathered at stage 3 have the bits of stage 0
     run.engine().begin_evaluation(evaluation_visits(units));
     for (int u = 0; u < units; ++u) {
       auto const block = run.engine().params(Lane(), {u, Phase::forward})[0];
-      auto const host = Kokkos::create_mirror_view_and_copy(HostMemory(), block);
       auto& bits = blocks.emplace_back();
-      for (std::size_t i = 0; i < host.extent(0); ++i) bits.push_back(host(i).bits());
+      for (bf16 const value : to_host(block)) bits.push_back(value.bits());
     }
     return blocks;
   };
