@@ -80,7 +80,7 @@ public:
                         plan_.optimizer() == Plan::Keep::whole
                             ? collectives_.all_reduce(lane, whole, partition, Traffic::gradients)
                             : collectives_.reduce_scatter(lane, whole, partition, Traffic::gradients)};
-    if (collectives_.size() == 1) finish(lane, transits_[turn_]);
+    if (partition.ranks() == 1) finish(lane, transits_[turn_]);
   }
 
   void wait(Lane const& lane) override {
@@ -131,7 +131,7 @@ public:
                Ledger& ledger, LinkTraffic& link)
       : collectives_(collectives),
         shards_(plan, plan.pieces(layout), GradShards<G>::Deliveries::each_micro_batch, ledger, link),
-        slots_(plan, layout, uses, comm.size() > 1 && !rounds ? GradSlots::Shared::two : GradSlots::Shared::one,
+        slots_(plan, layout, uses, plan.ranks() > 1 && !rounds ? GradSlots::Shared::two : GradSlots::Shared::one,
                ledger) {
     std::int64_t largest = 0;
     for (auto const& block : layout) {
@@ -164,7 +164,7 @@ public:
         collectives_.reduce_scatter(lane, span_of(memory(t, number), partition), partition, Traffic::gradients);
     transits_[t] = {number, place_.first(), std::move(pending)};
     slots_.end(number);
-    if (collectives_.size() == 1) finish(lane, t);
+    if (partition.ranks() == 1) finish(lane, t);
   }
 
   void wait(Lane const& lane) override {
