@@ -56,7 +56,7 @@ KOKKOS_FORCEINLINE_FUNCTION void node_sum(double* sums, std::int64_t row, std::i
                                           std::int64_t n, T const* x) {
   std::int64_t const rows = std::int64_t{1} << level;
   detail::BinaryCounter<width, most_levels> counter;
-  double value[width];
+  double value[width] = {};
   for (std::int64_t at = 0; at < rows;) {
     std::int64_t const i = (row + at) * columns + first_column;
     bool const whole = rows - at >= group_rows && (row + at + group_rows) * columns <= n;

@@ -161,7 +161,7 @@ private:
     if (bytes == 0) return;
 #if KOZERO_EMULATED
     emulated::EntryRuns const runs("new memory", "none", emulated::Reach::device_copying);
-    std::memset(view_.data(), value, bytes);
+    std::memset(static_cast<void*>(view_.data()), value, bytes);
 #else
     using Bytes = Kokkos::View<unsigned char*, typename Memory::space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
     Kokkos::deep_copy(Bytes(reinterpret_cast<unsigned char*>(view_.data()), bytes), static_cast<unsigned char>(value));

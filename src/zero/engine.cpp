@@ -36,6 +36,7 @@ void Engine<T>::initialise(Lane const& lane, std::int64_t seed) {
 template <class T>
 void Engine<T>::publish_master(Lane const& lane) {
   LinkTraffic const before = link_;
+  params_->settle(lane);
   for (auto const& state : optimizer_.pieces()) {
     if (state.piece.space == Space::host || ParamStore<T>::is_master) continue;
     convert(lane, params_->updated(state.piece), state.master.data(), state.piece.interval.size());
@@ -49,19 +50,12 @@ template <class T>
 void Engine<T>::begin(Lane const& lane, std::vector<Visit> const& visits, MicroBatchPlace place) {
   params_->begin(visits);
   grads_->begin(lane, place);
-  launched_ = false;
-  if (!pending_ || !place.first()) return;
-  host_update_.begin(pending_->scalars);
-  // Nothing runs on the device before the first visit of a micro-batch; the rest is done when the batch ends.
-  std::int64_t const turns = std::max<std::int64_t>(static_cast<std::int64_t>(visits.size()) - 1, 1) * place.count;
-  tiles_a_visit_ = (host_update_.tiles() + turns - 1) / turns;
+  if (pending_ && place.first()) host_update_.begin(pending_->scalars);
 }
 
 template <class T>
 std::vector<Vec<T const>> Engine<T>::params(Lane const& lane, Visit visit) {
-  // The device is at work on the visit before; that is the host's time.
-  if (launched_ && host_update_.under_way()) host_update_.advance(*grads_, tiles_a_visit_);
-  launched_ = true;
+  if (host_update_.under_way()) work_beside(lane);
   params_->fetch(lane, visit);
   auto const& uses = uses_[visit.unit];
   std::vector<Vec<T const>> blocks;
@@ -69,6 +63,14 @@ std::vector<Vec<T const>> Engine<T>::params(Lane const& lane, Visit visit) {
     blocks.push_back(params_->block(block));
   }
   return blocks;
+}
+
+/// The host's time: as long as the device is at the visit before the last one, it has the last one still before it.
+template <class T>
+void Engine<T>::work_beside(Lane const& lane) {
+  visited_[turn_].record(lane);
+  turn_ = 1 - turn_;
+  while (host_update_.left() > 0 && !visited_[turn_].done()) host_update_.advance(*grads_);
 }
 
 template <class T>
@@ -116,8 +118,9 @@ UpdateReport Engine<T>::update(Lane const& lane, OptimizerConfig const& config, 
 
 template <class T>
 void Engine<T>::apply(Lane const& lane, AdamWScalars const& scalars) {
+  params_->settle(lane);
   step_on_device(lane, scalars, Gradients::present);
-  host_update_.run(scalars, *grads_, *params_);
+  host_update_.run(lane, scalars, *grads_, *params_);
   params_->publish(lane);
 }
 
@@ -144,6 +147,7 @@ void Engine<T>::step_on_device(Lane const& lane, AdamWScalars const& scalars, Gr
 /// The delayed update that the host has begun: completes it and makes its parameters the device's.
 template <class T>
 void Engine<T>::land(Lane const& lane) {
+  params_->settle(lane);
   step_on_device(lane, pending_->scalars, Gradients::former);
   host_update_.land(lane, *grads_, *params_);
   params_->publish(lane);

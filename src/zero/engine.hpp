@@ -12,6 +12,7 @@
 #include "zero/plan.hpp"
 #include "zero/state_hash.hpp"
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -97,6 +98,7 @@ private:
   UpdateReport judge(Lane const& lane, OptimizerConfig const& config, double unit);
   enum class Gradients { present, former };
   void step_on_device(Lane const& lane, AdamWScalars const& scalars, Gradients which);
+  void work_beside(Lane const& lane);
   void apply(Lane const& lane, AdamWScalars const& scalars);
   void land(Lane const& lane);
 
@@ -112,8 +114,8 @@ private:
   HostUpdate<T> host_update_;
   StateHash hash_;
   std::optional<PendingUpdate> pending_;
-  std::int64_t tiles_a_visit_ = 0; // of the delayed update under way
-  bool launched_ = false;          // a visit of the present micro-batch, so that the device has work
+  std::array<Event, 2> visited_; // by the device: the two visits that were launched last, in turn
+  int turn_ = 0;
 };
 
 } // namespace kozero

@@ -8,7 +8,7 @@ namespace kozero {
 
 namespace {
 
-constexpr std::int64_t arriving_elements = 1 << 20; // added on the host at a time
+constexpr std::int64_t arriving_elements = 1 << 19; // added on the host at a time, while as many are coming
 
 } // namespace
 
@@ -25,11 +25,14 @@ GradShards<G>::GradShards(Plan const& plan, std::vector<Piece> pieces, Deliverie
       std::int64_t const count = has_array_[p] ? pieces_[p].interval.size() : 0;
       set.emplace_back(on_host ? Space::pinned : Space::device, ledger, Category::gradients, "gradient shard", count);
       if (on_host) largest_on_host = std::max(largest_on_host, count);
+      on_host_ = on_host_ || (on_host && count > 0);
     }
   }
   if (deliveries == Deliveries::each_micro_batch) {
-    arriving_ = {ledger, Category::staging, "gradients arriving", std::min(largest_on_host, arriving_elements),
-                 PinnedBuffer<G>::Init::none};
+    for (auto& part : arriving_) {
+      part.memory = {ledger, Category::staging, "gradients arriving", std::min(largest_on_host, arriving_elements),
+                     PinnedBuffer<G>::Init::none};
+    }
   }
 }
 
@@ -62,18 +65,26 @@ void GradShards<G>::deliver_piece(Lane const& lane, int piece, G const* reduced,
 
 template <class G>
 void GradShards<G>::add_on_host(G* sum, G const* reduced, std::int64_t count) {
-  for (std::int64_t begin = 0; begin < count; begin += arriving_.size()) {
-    std::int64_t const n = std::min(arriving_.size(), count - begin);
-    copy_down(down_, arriving_.data(), reduced + begin, n, traffic_);
-    down_.fence("gradients arriving"); // what came before, the sum so far, is there too
-    accumulate(HostLane(), sum + begin, arriving_.data(), n);
+  auto const length = arriving_[0].memory.size();
+  auto const part_of = [&](std::int64_t part) { return std::min(length, count - part * length); };
+  std::int64_t const parts = (count + length - 1) / length;
+  auto const send = [&](std::int64_t part) {
+    auto& [memory, came] = arriving_[part % 2];
+    copy_down(down_, memory.data(), reduced + part * length, part_of(part), traffic_);
+    came.record(down_);
+  };
+  send(0);
+  for (std::int64_t part = 0; part < parts; ++part) {
+    if (part + 1 < parts) send(part + 1);
+    auto const& [memory, came] = arriving_[part % 2];
+    came.wait("gradients arriving"); // and with it all that came before, the sum so far
+    accumulate(HostLane(), sum + part * length, memory.data(), part_of(part));
   }
 }
 
 template <class G>
-void GradShards<G>::wait(Lane const& lane) const {
-  lane.fence("gradients");
-  down_.fence("gradients");
+void GradShards<G>::wait() const {
+  if (on_host_) down_.fence("gradients");
 }
 
 template class GradShards<float>;

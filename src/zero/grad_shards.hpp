@@ -1,5 +1,5 @@
 #pragma once
-#include "core/lane.hpp"
+#include "core/event.hpp"
 #include "core/ledger.hpp"
 #include "zero/link.hpp"
 #include "zero/placed_buffer.hpp"
@@ -29,8 +29,8 @@ public:
   /// update sets, further ones are added. `block` may be overwritten by what the lane gets after release().
   void deliver(Lane const& lane, int number, G const* block, bool first);
   void release(Lane const& lane) const { order_after(lane, down_); }
-  /// Waits until all that was delivered is there.
-  void wait(Lane const& lane) const;
+  /// Waits until all that was delivered to the host is there.
+  void wait() const;
 
   /// The present gradients become the former ones, where there are two sets.
   void turn() { present_ = static_cast<int>(arrays_.size()) - 1 - present_; }
@@ -47,8 +47,13 @@ private:
   LinkTraffic& traffic_;
   LazyLane down_;
   std::vector<std::vector<PlacedBuffer<G>>> arrays_; // by set and piece
-  PinnedBuffer<G> arriving_;                         // part of a further micro-batch's piece, before it is added
+  struct Arriving {
+    PinnedBuffer<G> memory;
+    Event came;
+  };
+  std::array<Arriving, 2> arriving_; // parts of a further micro-batch's piece, before they are added
   int present_ = 0;
+  bool on_host_ = false; // whether anything goes there
 };
 
 } // namespace kozero

@@ -6,13 +6,15 @@
 
 namespace kozero {
 
-GradSlots::GradSlots(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Ledger& ledger)
+GradSlots::GradSlots(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Shared shared,
+                     Ledger& ledger)
     : slot_of_block_(layout.size(), 0), under_way_(layout.size(), false) {
-  std::vector<bool> const shared = shared_blocks(uses);
-  std::vector<std::int64_t> capacities(1, 0);
+  std::vector<bool> const has_own = shared_blocks(uses);
+  std::vector<std::int64_t> capacities(static_cast<std::size_t>(shared), 0);
   for (std::size_t b = 0; b < layout.size(); ++b) {
     sizes_.push_back(layout[b].size());
-    if (shared[b]) {
+    slot_of_block_[b] = static_cast<int>(b) % static_cast<int>(shared); // neighbours take turns
+    if (has_own[b]) {
       slot_of_block_[b] = static_cast<int>(capacities.size());
       capacities.push_back(0);
     }

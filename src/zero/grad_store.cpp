@@ -1,10 +1,12 @@
 #include "zero/grad_store.hpp"
 
+#include "core/launch.hpp"
 #include "kernels/flat.hpp"
 #include "zero/grad_shards.hpp"
 #include "zero/grad_slots.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <type_traits>
 
@@ -16,6 +18,13 @@ template <class G>
 Span span_of(G* data, Partition const& partition) {
   return {data, partition.size(), dtype_of<G>, Space::device};
 }
+
+/// A block's gradient on its way to the ranks' shards: ranks exchange it while the next units are computed.
+struct Transit {
+  int block = -1;    // none
+  bool first = true; // micro-batch of its update
+  Pending pending;
+};
 
 /// Stages 0 and 1: whole blocks, micro-batches first, ranks at the end. fp32 blocks are added to in place, 16-bit ones
 /// through a slot. Pieces on the host get what was reduced of them; with delayed updates all pieces have copies.
@@ -31,7 +40,7 @@ public:
       blocks_.emplace_back(ledger, Category::gradients, block.name(), partitions_.back().capacity(),
                            DeviceBuffer<G>::Init::none);
     }
-    if constexpr (!in_place) slots_.emplace(plan, layout, uses, ledger);
+    if constexpr (!in_place) slots_.emplace(plan, layout, uses, GradSlots::Shared::one, ledger);
   }
 
   void begin(Lane const& lane, MicroBatchPlace place) override {
@@ -64,15 +73,21 @@ public:
       slots_->end(number);
     }
     if (!place_.last()) return;
+    turn_ = 1 - turn_;
+    finish(lane, transits_[turn_]);
     Span const whole = span_of(block, partition);
-    Pending pending = plan_.optimizer() == Plan::Keep::whole
-                          ? comm_.all_reduce(lane, whole, partition, Traffic::gradients)
-                          : comm_.reduce_scatter(lane, whole, partition, Traffic::gradients);
-    pending.wait(lane);
-    shards_.deliver(lane, number, block, true);
+    transits_[turn_] = {number, true,
+                        plan_.optimizer() == Plan::Keep::whole
+                            ? comm_.all_reduce(lane, whole, partition, Traffic::gradients)
+                            : comm_.reduce_scatter(lane, whole, partition, Traffic::gradients)};
+    if (comm_.size() == 1) finish(lane, transits_[turn_]);
   }
 
-  void wait(Lane const& lane) const override { shards_.wait(lane); }
+  void wait(Lane const& lane) override {
+    finish(lane, transits_[1 - turn_]);
+    finish(lane, transits_[turn_]);
+    shards_.wait();
+  }
   DType type() const override { return dtype_of<G>; }
   void* reduced(int piece) const override {
     return shards_.has_array(piece) ? shards_.present(piece) : in_block(pieces_[piece]);
@@ -87,6 +102,13 @@ private:
 
   G* in_block(Piece const& piece) const { return blocks_[piece.block].data() + piece.interval.begin; }
 
+  void finish(Lane const& lane, Transit& transit) {
+    if (transit.block < 0) return;
+    transit.pending.wait(lane);
+    shards_.deliver(lane, transit.block, blocks_[transit.block].data(), transit.first);
+    transit.block = -1;
+  }
+
   Plan plan_;
   Communicator& comm_;
   std::vector<Piece> pieces_;
@@ -95,43 +117,58 @@ private:
   std::vector<Partition> partitions_;
   std::vector<DeviceBuffer<G>> blocks_;
   std::optional<GradSlots> slots_;
+  std::array<Transit, 2> transits_; // the ones that began last, in turn
+  int turn_ = 0;
 };
 
 /// Stages 2 and 3: a slot for the block under way, ranks first, micro-batches into the shards. 16-bit gradients are
-/// rounded into a wire of their own, which is what ranks exchange.
+/// rounded into a wire of their own, which is what ranks exchange. There are two of what is exchanged, where there are
+/// ranks to exchange it with: the reduction of a unit ends where its memory is wanted again.
 template <class G>
 class ShardedGrads final : public GradStore {
 public:
   ShardedGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm,
                Ledger& ledger, LinkTraffic& link)
       : comm_(comm), shards_(plan, plan.pieces(layout), GradShards<G>::Deliveries::each_micro_batch, ledger, link),
-        slots_(plan, layout, uses, ledger) {
+        slots_(plan, layout, uses, comm.size() > 1 && !rounds ? GradSlots::Shared::two : GradSlots::Shared::one,
+               ledger) {
     std::int64_t largest = 0;
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
       largest = std::max(largest, partitions_.back().capacity());
     }
     if constexpr (rounds) {
-      wire_ = {ledger, Category::gradients, "gradient wire", largest, DeviceBuffer<G>::Init::none};
+      wires_.resize(comm.size() > 1 ? 2 : 1);
+      for (auto& wire : wires_) {
+        wire = {ledger, Category::gradients, "gradient wire", largest, DeviceBuffer<G>::Init::none};
+      }
     }
+    transits_.resize(rounds ? wires_.size() : static_cast<std::size_t>(slots_.count()));
   }
 
   void begin(Lane const&, MicroBatchPlace place) override { place_ = place; }
 
   Vec<float> block(Lane const& lane, int number) override {
-    if constexpr (!rounds) shards_.release(lane); // copies out of the slot
+    if constexpr (!rounds) {
+      finish(lane, slots_.slot_of(number));
+      shards_.release(lane); // copies out of the slot
+    }
     return make_vec(slots_.begin(lane, number), partitions_[number].size());
   }
 
   void reduce(Lane const& lane, int number) override {
+    int const t = to_transit(lane, number);
     Partition const& partition = partitions_[number];
-    G* const wire = to_wire(lane, number);
-    comm_.reduce_scatter(lane, span_of(wire, partition), partition, Traffic::gradients).wait(lane);
-    shards_.deliver(lane, number, wire, place_.first());
+    Pending pending = comm_.reduce_scatter(lane, span_of(memory(t, number), partition), partition, Traffic::gradients);
+    transits_[t] = {number, place_.first(), std::move(pending)};
     slots_.end(number);
+    if (comm_.size() == 1) finish(lane, t);
   }
 
-  void wait(Lane const& lane) const override { shards_.wait(lane); }
+  void wait(Lane const& lane) override {
+    for (int t = 1; t <= std::ssize(transits_); ++t) finish(lane, (turn_ + t) % static_cast<int>(transits_.size()));
+    shards_.wait();
+  }
   DType type() const override { return dtype_of<G>; }
   void* reduced(int piece) const override { return shards_.present(piece); }
   void turn() override { shards_.turn(); }
@@ -140,14 +177,34 @@ public:
 private:
   static constexpr bool rounds = !std::is_same_v<G, float>;
 
-  G* to_wire(Lane const& lane, int number) {
+  /// What ranks exchange in transit t: a wire, or the block's slot.
+  G* memory(int t, int block) const {
     if constexpr (rounds) {
-      shards_.release(lane); // copies out of the wire
-      convert(lane, wire_.data(), slots_.data(number), partitions_[number].size());
-      return wire_.data();
+      return wires_[t].data();
     } else {
-      return slots_.data(number);
+      return slots_.data(block);
     }
+  }
+
+  /// The transit that the block's gradient is ready to go with.
+  int to_transit(Lane const& lane, int number) {
+    if constexpr (rounds) {
+      turn_ = (turn_ + 1) % static_cast<int>(wires_.size());
+      finish(lane, turn_);
+      shards_.release(lane); // copies out of the wire
+      convert(lane, wires_[turn_].data(), slots_.data(number), partitions_[number].size());
+      return turn_;
+    } else {
+      return slots_.slot_of(number);
+    }
+  }
+
+  void finish(Lane const& lane, int t) {
+    Transit& transit = transits_[t];
+    if (transit.block < 0) return;
+    transit.pending.wait(lane);
+    shards_.deliver(lane, transit.block, memory(t, transit.block), transit.first);
+    transit.block = -1;
   }
 
   Communicator& comm_;
@@ -155,7 +212,9 @@ private:
   GradSlots slots_;
   MicroBatchPlace place_;
   std::vector<Partition> partitions_;
-  DeviceBuffer<G> wire_;
+  std::vector<DeviceBuffer<G>> wires_;
+  std::vector<Transit> transits_; // by wire or slot
+  int turn_ = 0;                  // the wire that was taken last
 };
 
 } // namespace

@@ -28,10 +28,11 @@ public:
   virtual void begin(Lane const& lane, MicroBatchPlace place) = 0;
   /// Where the backward pass of the present micro-batch adds the gradients of a block: all its elements.
   virtual Vec<float> block(Lane const& lane, int number) = 0;
-  /// The present micro-batch adds no more to that block.
+  /// The present micro-batch adds no more to that block: where the plan says so, its reduction over ranks begins.
   virtual void reduce(Lane const& lane, int number) = 0;
-  /// After the last micro-batch: waits until all that was reduced is in its place.
-  virtual void wait(Lane const& lane) const = 0;
+  /// After the last micro-batch: all that was reduced is in its place, for what the lane gets from now on; what goes to
+  /// the host has come.
+  virtual void wait(Lane const& lane) = 0;
 
   /// The type of reduced gradients.
   virtual DType type() const = 0;

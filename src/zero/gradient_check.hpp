@@ -20,7 +20,7 @@ public:
   GradientCheck(Plan const& plan, ModelLayout const& layout, Communicator& comm, Ledger& ledger);
 
   /// √(Σ g²) of the reduced gradients, over all ranks. Waits for them. Collective.
-  double norm(Lane const& lane, GradStore const& grads);
+  double norm(Lane const& lane, GradStore& grads);
   /// The name of the first tensor with an Inf or NaN, of which there must be one. Collective.
   std::string first_bad_tensor(Lane const& lane, GradStore const& grads);
 

@@ -27,30 +27,32 @@ HostUpdate<T>::HostUpdate(Plan const& plan, OptimizerState const& state, Ledger&
       late_.emplace_back(ledger, Category::parameters, "updated parameters", size, PinnedBuffer<T>::Init::none);
     }
   }
-  for (auto& buffer : staging_) {
-    buffer = {ledger, Category::staging, "updated parameters", largest, PinnedBuffer<T>::Init::none};
+  for (auto& [memory, copied] : staging_) {
+    memory = {ledger, Category::staging, "updated parameters", largest, PinnedBuffer<T>::Init::none};
   }
 }
 
-/// produce(tile, out) for every tile; `out` goes to the device while the next one is made.
+/// produce(tile, out) for every tile; `out` goes to the device while the next one is made. The lane is ordered before
+/// and after it.
 template <class T>
 template <class Produce>
-void HostUpdate<T>::stream(ParamStore<T>& params, Produce const& produce) {
+void HostUpdate<T>::stream(Lane const& lane, ParamStore<T>& params, Produce const& produce) {
+  if (tiles_.empty()) return;
+  order_after(up_, lane); // which may read what is overwritten
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
     Tile const& tile = tiles_[t];
-    Lane const& up = up_[t % 2];
-    T* const out = staging_[t % 2].data();
-    up.fence("updated parameters"); // the tile before the last one has left this memory
-    produce(tile, out);
-    copy_up(up, params.updated(state_.pieces()[tile.piece].piece) + tile.begin, out, tile.count, traffic_);
+    auto& [memory, copied] = staging_[t % 2];
+    copied.wait("updated parameters"); // the tile before the last one has left this memory
+    produce(tile, memory.data());
+    copy_up(up_, params.updated(state_.pieces()[tile.piece].piece) + tile.begin, memory.data(), tile.count, traffic_);
+    copied.record(up_);
   }
-  for (Lane const& up : up_) up.fence("updated parameters");
+  order_after(lane, up_);
 }
 
 template <class T>
 void HostUpdate<T>::publish_master(Lane const& lane, ParamStore<T>& params) {
-  lane.fence("updated parameters");
-  stream(params, [&](Tile const& tile, T* out) {
+  stream(lane, params, [&](Tile const& tile, T* out) {
     convert(HostLane(), out, state_.pieces()[tile.piece].master.data() + tile.begin, tile.count);
   });
 }
@@ -74,8 +76,8 @@ void HostUpdate<T>::compute(Tile const& tile, AdamWScalars const& scalars, void 
 }
 
 template <class T>
-void HostUpdate<T>::run(AdamWScalars const& scalars, GradStore const& grads, ParamStore<T>& params) {
-  stream(params,
+void HostUpdate<T>::run(Lane const& lane, AdamWScalars const& scalars, GradStore const& grads, ParamStore<T>& params) {
+  stream(lane, params,
          [&](Tile const& tile, T* out) { compute(tile, scalars, grads.reduced(tile.piece), grads.type(), out); });
 }
 
@@ -83,25 +85,23 @@ template <class T>
 void HostUpdate<T>::begin(AdamWScalars const& scalars) {
   scalars_ = scalars;
   next_ = 0;
+  late_copied_.wait("updated parameters"); // those of the update before, a batch ago
 }
 
 template <class T>
-void HostUpdate<T>::advance(GradStore const& grads, std::int64_t tiles) {
-  std::size_t const end = std::min(tiles_.size(), next_ + static_cast<std::size_t>(tiles));
-  for (; next_ < end; ++next_) {
-    Tile const& tile = tiles_[next_];
-    compute(tile, *scalars_, grads.former(tile.piece), grads.type(), late_[tile.piece].data() + tile.begin);
-  }
+void HostUpdate<T>::advance(GradStore const& grads) {
+  Tile const& tile = tiles_[next_++];
+  compute(tile, *scalars_, grads.former(tile.piece), grads.type(), late_[tile.piece].data() + tile.begin);
 }
 
 template <class T>
 void HostUpdate<T>::land(Lane const& lane, GradStore const& grads, ParamStore<T>& params) {
-  advance(grads, tiles());
+  while (left() > 0) advance(grads);
   for (std::size_t p = 0; p < late_.size(); ++p) {
     if (late_[p].size() == 0) continue;
     copy_up(lane, params.updated(state_.pieces()[p].piece), late_[p].data(), late_[p].size(), traffic_);
   }
-  lane.fence("updated parameters"); // the memory of the results is free again
+  late_copied_.record(lane);
   scalars_.reset();
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include "core/event.hpp"
 #include "optim/adamw.hpp"
 #include "zero/grad_store.hpp"
 #include "zero/link.hpp"
@@ -20,7 +21,7 @@ namespace kozero {
 /// memory of their own, as the device still computes with the parameters before.
 ///
 ///     update.begin(scalars);                                 // reads former gradients
-///     update.advance(grads, n);  …                           // at most n more tiles
+///     update.advance(grads);  …                              // one more tile
 ///     update.land(lane, grads, params);                      // what is left, then all of it to the device
 ///
 /// There is no second thread: work on the device runs by itself once it is launched (ADR 16).
@@ -31,15 +32,16 @@ public:
 
   /// Parameters from the master as it is.
   void publish_master(Lane const& lane, ParamStore<T>& params);
-  /// No work may be under way on the device that reads the parameters.
-  void run(AdamWScalars const& scalars, GradStore const& grads, ParamStore<T>& params);
+  /// What the lane gets from now on has the new parameters.
+  void run(Lane const& lane, AdamWScalars const& scalars, GradStore const& grads, ParamStore<T>& params);
 
   void begin(AdamWScalars const& scalars);
   bool under_way() const { return scalars_.has_value(); }
-  void advance(GradStore const& grads, std::int64_t tiles);
+  void advance(GradStore const& grads);
   void land(Lane const& lane, GradStore const& grads, ParamStore<T>& params);
 
-  std::int64_t tiles() const { return static_cast<std::int64_t>(tiles_.size()); }
+  /// Tiles of the update under way that are not done.
+  std::int64_t left() const { return static_cast<std::int64_t>(tiles_.size() - next_); }
 
 private:
   struct Tile {
@@ -49,15 +51,20 @@ private:
   };
 
   template <class Produce>
-  void stream(ParamStore<T>& params, Produce const& produce);
+  void stream(Lane const& lane, ParamStore<T>& params, Produce const& produce);
   void compute(Tile const& tile, AdamWScalars const& scalars, void const* gradient, DType type, T* out) const;
 
   OptimizerState const& state_;
   LinkTraffic& traffic_;
   std::vector<Tile> tiles_;
-  std::array<PinnedBuffer<T>, 2> staging_;
-  std::array<LazyLane, 2> up_;
-  std::vector<PinnedBuffer<T>> late_;   // with delayed updates, by piece
+  struct Staging {
+    PinnedBuffer<T> memory;
+    Event copied;
+  };
+  std::array<Staging, 2> staging_;
+  LazyLane up_;
+  std::vector<PinnedBuffer<T>> late_; // with delayed updates, by piece
+  Event late_copied_;
   std::optional<AdamWScalars> scalars_; // of the delayed update under way
   std::size_t next_ = 0;                // its next tile
 };

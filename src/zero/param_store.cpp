@@ -16,8 +16,9 @@ Span span_of(DeviceBuffer<T> const& buffer, Partition const& partition) {
 template <class T>
 class ResidentParams final : public ParamStore<T> {
 public:
-  ResidentParams(Plan const& plan, ModelLayout const& layout, Communicator& comm, Ledger& ledger)
-      : plan_(plan), comm_(comm) {
+  ResidentParams(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Communicator& comm,
+                 Ledger& ledger)
+      : plan_(plan), uses_(uses), comm_(comm), pending_(layout.size()) {
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
       blocks_.emplace_back(ledger, Category::parameters, block.name(), partitions_.back().capacity(),
@@ -26,27 +27,31 @@ public:
   }
 
   void begin(std::vector<Visit> const&) override {}
-  void fetch(Lane const&, Visit) override {}
+  void fetch(Lane const& lane, Visit visit) override {
+    for (int const block : uses_[visit.unit].forward) pending_[block].wait(lane);
+  }
   Vec<T const> block(int number) const override {
     return make_vec<T const>(blocks_[number].data(), partitions_[number].size());
   }
   T* updated(Piece const& piece) override { return blocks_[piece.block].data() + piece.interval.begin; }
 
+  void settle(Lane const& lane) override {
+    for (auto& gather : pending_) gather.wait(lane);
+  }
   void publish(Lane const& lane) override {
     if (plan_.optimizer() == Plan::Keep::whole) return;
-    std::vector<Pending> pending;
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      pending.push_back(
-          comm_.all_gather(lane, span_of(blocks_[b], partitions_[b]), partitions_[b], Traffic::parameters));
+    for (std::size_t b = 0; b < blocks_.size(); ++b) { // in the order in which they are read
+      pending_[b] = comm_.all_gather(lane, span_of(blocks_[b], partitions_[b]), partitions_[b], Traffic::parameters);
     }
-    for (auto& gather : pending) gather.wait(lane);
   }
 
 private:
   Plan plan_;
+  std::vector<UnitUses> uses_;
   Communicator& comm_;
   std::vector<Partition> partitions_;
   std::vector<DeviceBuffer<T>> blocks_;
+  std::vector<Pending> pending_; // of each block
 };
 
 /// Units are visited in order, forth and back, so a unit's neighbours have the other parity: blocks of even units
@@ -108,6 +113,7 @@ public:
   T* updated(Piece const& piece) override {
     return shards_[piece.block].data() + (piece.interval.begin - partitions_[piece.block].shard(plan_.rank()).begin);
   }
+  void settle(Lane const&) override {} // gathers read copies
   void publish(Lane const&) override {
     for (auto& slot : slots_) slot.block = -1; // what the ring holds is out of date
   }
@@ -151,7 +157,7 @@ template <class T>
 std::unique_ptr<ParamStore<T>> make_param_store(Plan const& plan, ModelLayout const& layout,
                                                 std::vector<UnitUses> const& uses, Communicator& comm, Ledger& ledger) {
   if (plan.parameters() == Plan::Keep::whole) {
-    return std::make_unique<ResidentParams<T>>(plan, layout, comm, ledger);
+    return std::make_unique<ResidentParams<T>>(plan, layout, uses, comm, ledger);
   }
   return std::make_unique<GatheredParams<T>>(plan, layout, uses, comm, ledger);
 }

@@ -29,7 +29,10 @@ public:
   virtual Vec<T const> block(int number) const = 0;
   /// Where the optimizer's results of a piece go.
   virtual T* updated(Piece const& piece) = 0;
-  /// Every rank's updated elements are written: makes them known where the plan wants them.
+  /// Before the optimizer writes: what the publication before has begun is done.
+  virtual void settle(Lane const& lane) = 0;
+  /// Every rank's updated elements are written: begins to make them known where the plan wants them. fetch() waits for
+  /// the blocks that it is asked for.
   virtual void publish(Lane const& lane) = 0;
 };
 

@@ -20,7 +20,7 @@ namespace kozero::emulated {
 
 namespace {
 
-constexpr std::int64_t range_bytes = std::int64_t{1} << 40; // of addresses, in each space
+constexpr std::int64_t range_bytes = std::int64_t{1} << 42; // of addresses, in each space
 // Opened and closed as huge pages where the system has them: a small page costs as much as a large one.
 constexpr std::int64_t granule = 2 << 20;
 constexpr std::int64_t margin = 64; // at least, behind a slice; poisoned under AddressSanitizer

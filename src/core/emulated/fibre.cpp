@@ -6,7 +6,6 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
-#include <utility>
 
 namespace kozero::emulated {
 
@@ -24,6 +23,8 @@ Fibre::Fibre() {
   KOZERO_REQUIRE(memory != MAP_FAILED, "a thread of a team gets no stack (no memory); free some");
   mprotect(memory, static_cast<std::size_t>(page_bytes()), PROT_NONE);
   stack_ = static_cast<char*>(memory) + page_bytes();
+  here_ = make_context(
+      stack_, stack_bytes, [](void* self) { main(static_cast<Fibre*>(self)); }, this);
 }
 
 Fibre::~Fibre() { munmap(stack_ - page_bytes(), static_cast<std::size_t>(page_bytes() + stack_bytes)); }
@@ -33,30 +34,25 @@ void Fibre::start(void (*f)(void*), void* argument) {
   argument_ = argument;
   ended_ = false;
   error_ = nullptr;
-  here_ = make_context(
-      stack_, stack_bytes, [](void* self) { main(static_cast<Fibre*>(self)); }, this);
 }
 
 void Fibre::main(Fibre* self) {
   enter_stack(nullptr, &self->outside_bottom_, &self->outside_bytes_);
-  try {
-    self->f_(self->argument_);
-  } catch (...) {
-    self->error_ = std::current_exception();
+  for (;;) {
+    try {
+      self->f_(self->argument_);
+    } catch (...) {
+      self->error_ = std::current_exception();
+    }
+    self->ended_ = true;
+    self->pause();
   }
-  self->ended_ = true;
-  self->leave(nullptr);
-  std::terminate(); // nobody resumes what has ended
-}
-
-void Fibre::leave(void** fake_stack) {
-  leave_stack(fake_stack, outside_bottom_, static_cast<std::int64_t>(outside_bytes_));
-  switch_context(&here_, outside_);
 }
 
 void Fibre::pause() {
   void* fake_stack = nullptr;
-  leave(&fake_stack);
+  leave_stack(&fake_stack, outside_bottom_, static_cast<std::int64_t>(outside_bytes_));
+  switch_context(&here_, outside_);
   enter_stack(fake_stack, &outside_bottom_, &outside_bytes_);
 }
 

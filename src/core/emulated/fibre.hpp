@@ -29,7 +29,6 @@ public:
 
 private:
   [[noreturn]] static void main(Fibre* self);
-  void leave(void** fake_stack);
 
   char* stack_; // of the system: a closed page, then stack_bytes
   void* here_ = nullptr;

@@ -33,7 +33,7 @@ public:
   void run_to(Point point) {
     if (is_reached(point)) return;
     require_host_code();
-    EntryRuns const runs(nullptr, nullptr); // once for all of them
+    EntryRuns const batch(nullptr, nullptr); // once for all of them
     if (policy().order == Policy::Order::random) run_some();
     if (policy().order == Policy::Order::earliest) run_others(point.queue);
     force(point);
@@ -93,7 +93,7 @@ private:
   void force(Point demanded) {
     if (is_reached(demanded)) return;
     require_host_code();
-    EntryRuns const runs(nullptr, nullptr);
+    EntryRuns const batch(nullptr, nullptr);
     std::vector<Point> needed{demanded};
     while (!needed.empty()) {
       if (is_reached(needed.back())) {
@@ -109,7 +109,7 @@ private:
   /// Mostly nothing, so that queues grow long at times.
   void run_some() {
     if (running_ || choose(4) > 0) return;
-    EntryRuns const runs(nullptr, nullptr);
+    EntryRuns const batch(nullptr, nullptr);
     for (std::int64_t left = choose(6); left > 0; --left) {
       std::vector<Queue*> ready;
       std::copy_if(queues_.begin(), queues_.end(), std::back_inserter(ready),

@@ -28,8 +28,7 @@ inline void poison([[maybe_unused]] void const* begin, [[maybe_unused]] std::int
 #endif
 }
 
-/// Before a switch to another stack: [bottom, bottom + bytes). `fake` keeps this stack's fake frames; null where this
-/// stack is left for good.
+/// Before a switch to another stack: [bottom, bottom + bytes). `fake` keeps this stack's fake frames.
 inline void leave_stack([[maybe_unused]] void** fake, [[maybe_unused]] void const* bottom,
                         [[maybe_unused]] std::int64_t bytes) {
 #if KOZERO_ADDRESS_SANITIZER
