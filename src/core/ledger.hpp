@@ -160,11 +160,7 @@ private:
     std::size_t const bytes = view_.extent(0) * sizeof(T);
     if (bytes == 0) return;
 #if KOZERO_EMULATED
-<<<<<<< HEAD
-    emulated::EntryRuns const runs("new memory", "none", emulated::Reach::device_copying);
-=======
     emulated::EntryRuns const filling("new memory", "none", emulated::Reach::device_copying);
->>>>>>> emu
     std::memset(static_cast<void*>(view_.data()), value, bytes);
 #else
     using Bytes = Kokkos::View<unsigned char*, typename Memory::space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
