@@ -160,7 +160,7 @@ private:
     std::size_t const bytes = view_.extent(0) * sizeof(T);
     if (bytes == 0) return;
 #if KOZERO_EMULATED
-    emulated::EntryRuns const open("new memory", "none", emulated::Reach::device_copying);
+    emulated::EntryRuns const filling("new memory", "none", emulated::Reach::device_copying);
     std::memset(static_cast<void*>(view_.data()), value, bytes);
 #else
     using Bytes = Kokkos::View<unsigned char*, typename Memory::space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
@@ -199,7 +199,7 @@ private:
 #if KOZERO_EMULATED
   struct Release {
     void operator()(void* memory) const {
-      emulated::drain_all(); // an accelerator that frees memory waits for its work
+      if (Memory::kind != Space::host) emulated::drain_all(); // an accelerator that frees memory waits for its work
       emulated::release(memory);
     }
   };

@@ -1,5 +1,6 @@
 // Lanes, events, and the types that keep memories apart.
 #include "core/event.hpp"
+#include "core/half.hpp"
 #include "core/views.hpp"
 
 #include "support/catch.hpp"
