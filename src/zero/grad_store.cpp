@@ -139,7 +139,7 @@ public:
       largest = std::max(largest, partitions_.back().capacity());
     }
     if constexpr (rounds) {
-      wires_.resize(comm.size() > 1 ? 2 : 1);
+      wires_.resize(plan.ranks() > 1 ? 2 : 1);
       for (auto& wire : wires_) {
         wire = {ledger, Category::gradients, "gradient wire", largest, DeviceBuffer<G>::Init::none};
       }
