@@ -28,7 +28,7 @@ inline constexpr std::int64_t checkpoint_format_version = 2;
 struct CheckpointInfo {
   Counters counters;
   std::string deck;                              // resolved, YAML
-  std::int64_t ranks = 1;                        // that wrote it; saving puts the communicator's size here
+  std::int64_t ranks = 1;                        // that wrote it; saving puts their number here
   std::int64_t global_batch = 0;                 // windows an update
   std::string state_hash;                        // of the format_version's definition
   std::string version;                           // of kozero

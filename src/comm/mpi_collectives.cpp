@@ -3,6 +3,7 @@
 #include "comm/mpi_calls.hpp"
 #include "comm/rounds.hpp"
 #include "core/between_launches.hpp"
+#include "core/open_memory.hpp"
 
 #include <algorithm>
 #include <array>
@@ -113,11 +114,11 @@ public:
       counts_.push_back(static_cast<MpiCount>(partition.shard(r).size()));
       begins_.push_back(static_cast<MpiDisplacement>(partition.shard(r).begin));
     }
+    require_open(whole.data, partition.size() * size_of(whole.type), "MPI_Iallgatherv", LibraryUse::writes);
     lacks_bytes_ = (partition.size() - partition.shard(impl.ranks.rank()).size()) * size_of(whole.type);
     KOZERO_MPI_COUNTED(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, whole.data, counts_.data(), begins_.data(),
                        mpi_type(whole.type), impl.ranks.communicator().handle,
                        &requests_.emplace_back(MPI_REQUEST_NULL));
-    looked_at_ = false;
   }
 
   void advance() override {

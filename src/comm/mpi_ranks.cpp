@@ -4,6 +4,7 @@
 #include "comm/mpi_collectives.hpp"
 #include "comm/self_ranks.hpp"
 #include "core/error.hpp"
+#include "core/open_memory.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -84,10 +85,12 @@ std::unique_ptr<Collectives> MpiRanks::make_collectives(Ledger& ledger) {
 void MpiRanks::exchange_messages(std::span<Outgoing const> sends, std::span<Incoming const> receives) {
   std::vector<MPI_Request> requests;
   for (auto const& [from, bytes] : receives) {
+    require_open(bytes.data(), count_of(bytes), "MPI_Irecv", LibraryUse::writes);
     KOZERO_MPI(MPI_Irecv, bytes.data(), count_of(bytes), MPI_BYTE, from, exchange_tag, communicator_->handle,
                &requests.emplace_back(MPI_REQUEST_NULL));
   }
   for (auto const& [to, bytes] : sends) {
+    require_open(bytes.data(), count_of(bytes), "MPI_Isend", LibraryUse::reads);
     KOZERO_MPI(MPI_Isend, bytes.data(), count_of(bytes), MPI_BYTE, to, exchange_tag, communicator_->handle,
                &requests.emplace_back(MPI_REQUEST_NULL));
   }

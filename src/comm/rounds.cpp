@@ -2,6 +2,7 @@
 
 #include "comm/tree_sum.hpp"
 #include "core/launch.hpp"
+#include "core/open_memory.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -126,12 +127,14 @@ unsigned char* Rounds::reached(int rank) const { return memory_.mirror ? piece(m
 void Rounds::receive(int from, unsigned char* to, std::int64_t elements) {
   if (elements == 0) return;
   coming_bytes_ += bytes_of(elements);
+  require_open(to, bytes_of(elements), "MPI_Irecv", LibraryUse::writes);
   KOZERO_MPI(MPI_Irecv, to, static_cast<int>(elements), mpi_type(exchange_.whole.type), from, tag_, ranks_.handle,
              &receives_.emplace_back(MPI_REQUEST_NULL));
 }
 
 void Rounds::send(int to, unsigned char* from, std::int64_t elements) {
   if (elements == 0) return;
+  require_open(from, bytes_of(elements), "MPI_Isend", LibraryUse::reads);
   KOZERO_MPI(MPI_Isend, from, static_cast<int>(elements), mpi_type(exchange_.whole.type), to, tag_, ranks_.handle,
              &sends_.emplace_back(MPI_REQUEST_NULL));
 }

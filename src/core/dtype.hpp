@@ -6,7 +6,7 @@
 
 namespace kozero {
 
-/// The element type of an untyped span, as communicators and checkpoints see it.
+/// The element type of an untyped span, as collectives and checkpoints see it.
 enum class DType { f32, bf16, f16, f64, i64, i32, u8 };
 
 constexpr std::int64_t size_of(DType type) {

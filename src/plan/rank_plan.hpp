@@ -15,7 +15,7 @@ struct RankPlan {
 };
 
 /// Plans one rank of a training without memory, device or MPI: builds the objects that training builds, with a ledger
-/// that only counts. So the figures are those of the ledger and of the communicator, to the byte, at any size. Rank 0
+/// that only counts. So the figures are those of the ledger and of the collectives, to the byte, at any size. Rank 0
 /// holds the largest shards; no rank holds more.
 RankPlan plan_rank(Config const& config, BatchShape const& batch, int rank);
 

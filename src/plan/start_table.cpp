@@ -43,14 +43,14 @@ std::string describe(ZeroConfig const& zero, OffloadConfig const& offload) {
 } // namespace
 
 StartTable start_table(Config const& config, Corpus const& corpus, BatchShape const& batch, Survey const& survey,
-                       std::string const& communicator) {
+                       std::string const& ranks) {
   StartTable table;
   auto const row = [&](char const* name, std::string text) { table.rows.emplace_back(name, std::move(text)); };
   row("kozero", version());
   row("run", fmt::format("{} in {}; its deck.yaml has all keys and where each value is from", config.run.name,
                          config.run.dir));
   row("ranks", fmt::format("{} on {} host{} ({} a host), {}", survey.ranks, survey.hosts.size(),
-                           survey.hosts.size() == 1 ? "" : "s", to_text(survey.ranks_per_host), communicator));
+                           survey.hosts.size() == 1 ? "" : "s", to_text(survey.ranks_per_host), ranks));
   row("threads", fmt::format("{} a rank; binding {}", to_text(survey.threads_per_rank), survey.binding));
   row("backend", fmt::format("Kokkos {} {}, {}", kokkos_version(), DeviceExec::name(), gemm_backend()));
   row("libraries", library_versions());

@@ -16,7 +16,7 @@ struct StartTable {
 };
 
 StartTable start_table(Config const& config, Corpus const& corpus, BatchShape const& batch, Survey const& survey,
-                       std::string const& communicator);
+                       std::string const& ranks);
 
 void print(StartTable const& table);
 

@@ -8,7 +8,7 @@
 
 namespace kozero {
 
-/// What had been moved at some time: the accounts of the communicator and of the engine.
+/// What had been moved at some time: the accounts of the ranks and of the engine.
 struct MovedSoFar {
   TrafficLedger received;
   LinkTraffic link;

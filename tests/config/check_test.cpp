@@ -62,6 +62,9 @@ TEST_CASE("each fault names its key and says what to do", "[check]") {
       {"zero.stage", [](Config& c) { c.zero.stage = 4; }},
       {"precision.loss_scale.initial", [](Config& c) { c.precision.loss_scale.initial = 1000; }},
       {"offload.optimizer", [](Config& c) { c.offload.optimizer = OffloadTarget::host; }},
+      {"parallel.tensor", [](Config& c) { c.parallel.tensor = 2; }},
+      {"parallel.context", [](Config& c) { c.parallel.context = 4; }},
+      {"parallel.context", [](Config& c) { c.parallel.context = 0; }},
       {"memory.device_limit", [](Config& c) { c.memory.device_limit_bytes = 0; }},
   };
   for (auto const& [key, spoil] : rows) {

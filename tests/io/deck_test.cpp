@@ -188,6 +188,7 @@ TEST_CASE("any configuration that is printed reads back the same", "[deck]") {
     config.batch.global.reset();
     config.schedule.min_lr = std::min(config.schedule.min_lr, config.optimizer.lr);
     config.precision.gradients = GradientType::fp32;
+    config.parallel = {};
     config.offload.optimizer = OffloadTarget::none;
     config.precision.loss_scale.initial = 4096;
     if (validation_fraction(config.data)) config.data.validation = "0.5";

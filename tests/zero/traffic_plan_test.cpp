@@ -1,4 +1,4 @@
-// What is predicted of an update's traffic, beside what a communicator counts, rank by rank.
+// What is predicted of an update's traffic, beside what the ranks count, rank by rank.
 #include "zero/traffic_plan.hpp"
 
 #include "support/catch.hpp"
