@@ -9,13 +9,26 @@ namespace kozero::test {
 /// Those of another group, which let a test spoil this rank's gradients on their way into a reduction.
 class FaultyCollectives final : public Collectives {
 public:
+  /// On their way, in the order of a lane.
+  struct Gradients : Span {
+    Lane const& lane;
+    float get(std::int64_t element) const {
+      lane.fence("test"); // they are there
+      float value = 0;
+      with_float_type(type, [&]<class G>(G) {
+        value = static_cast<float>(read_values<G>({static_cast<G*>(data) + element, space}, 1)[0]);
+      });
+      return value;
+    }
+    void set(std::int64_t element, float value) const {
+      lane.fence("test");
+      with_float_type(type, [&]<class G>(G) {
+        write_values({static_cast<G*>(data) + element, space}, std::vector{static_cast<G>(value)});
+      });
+    }
+  };
   /// `spoil` gets the number of the reduction, from 0, and the gradients that this rank adds to it.
-  using Spoil = std::function<void(std::int64_t reduction, Span gradients)>;
-  static void set(Span const& gradients, std::int64_t element, float value) {
-    with_float_type(gradients.type, [&]<class G>(G) {
-      write_values({static_cast<G*>(gradients.data) + element, gradients.space}, std::vector{static_cast<G>(value)});
-    });
-  }
+  using Spoil = std::function<void(std::int64_t reduction, Gradients const& gradients)>;
   FaultyCollectives(Group const& inner, Spoil spoil) : inner_(inner), spoil_(std::move(spoil)) {}
 
   /// The same ranks with these collectives.
@@ -38,10 +51,8 @@ public:
   void progress() override { inner_.collectives.progress(); }
 
 private:
-  void spoil(Lane const& lane, Span whole, Traffic purpose) {
-    if (purpose != Traffic::gradients) return;
-    lane.fence("test"); // the gradients are there
-    spoil_(reduction_++, whole);
+  void spoil(Lane const& lane, Span const& whole, Traffic purpose) {
+    if (purpose == Traffic::gradients) spoil_(reduction_++, {whole, lane});
   }
   Group inner_;
   Spoil spoil_;

@@ -15,7 +15,7 @@ namespace {
 /// The last rank hears a signal in batch `batch`, counted from 0. It stops after it.
 FaultyCollectives stopped_in(Group const& world, Config const& config, std::int64_t batch, int signal) {
   std::int64_t const moment = batch * reductions_a_batch(config, world.size());
-  return {world, [&world, moment, signal](std::int64_t reduction, Span) {
+  return {world, [&world, moment, signal](std::int64_t reduction, auto const&) {
             if (reduction == moment && world.rank() == world.size() - 1) SignalListener::hear(signal);
           }};
 }
@@ -202,15 +202,15 @@ TEST_CASE_METHOD(RunFixture, "a stop right after a skipped update resumes after 
   config.run.updates = 4;
   config.checkpoint = {.every = 1, .keep = 2};
   std::int64_t const in_batch_3 = 2 * reductions_a_batch(config, world.size());
-  auto const spoil = [&](std::int64_t reduction, Span gradients) {
-    if (reduction == in_batch_3) FaultyCollectives::set(gradients, 0, std::nanf(""));
+  auto const spoil = [&](std::int64_t reduction, auto const& gradients) {
+    if (reduction == in_batch_3) gradients.set(0, std::nanf(""));
   };
   FaultyCollectives faulty(world, spoil);
   Metrics const whole = trained(config, folder.file("whole"), faulty);
   CHECK(whole.updates.size() == 5);
 
   // Two updates are applied before and after batch 3, so the second checkpoint takes the place of the first.
-  FaultyCollectives stopped(world, [&](std::int64_t reduction, Span gradients) {
+  FaultyCollectives stopped(world, [&](std::int64_t reduction, auto const& gradients) {
     spoil(reduction, gradients);
     if (reduction == in_batch_3) SignalListener::hear(SIGINT);
   });

@@ -19,10 +19,9 @@ namespace {
 /// On the last rank, an Inf in h.0 in these batches, counted from 0.
 FaultyCollectives with_inf(Group const& world, Config const& config, std::vector<std::int64_t> batches) {
   std::int64_t const each = reductions_a_batch(config, world.size());
-  return {world, [&world, each, batches](std::int64_t reduction, Span gradients) {
+  return {world, [&world, each, batches](std::int64_t reduction, auto const& gradients) {
             bool const strikes = reduction % each == 1 && std::ranges::count(batches, reduction / each) > 0;
-            if (strikes && world.rank() == world.size() - 1)
-              FaultyCollectives::set(gradients, 7, std::numeric_limits<float>::infinity());
+            if (strikes && world.rank() == world.size() - 1) gradients.set(7, std::numeric_limits<float>::infinity());
           }};
 }
 

@@ -180,8 +180,8 @@ TEST_CASE_METHOD(RunFixture, "N ranks have the losses of one rank, to the bit, i
 
 TEST_CASE_METHOD(RunFixture, "a step counts its batch, and its update as applied or skipped") {
   std::int64_t const in_second = reductions_a_batch(config, world.size());
-  FaultyCollectives faulty(world, [&](std::int64_t reduction, Span gradients) {
-    if (reduction == in_second && world.rank() == world.size() - 1) FaultyCollectives::set(gradients, 0, std::nanf(""));
+  FaultyCollectives faulty(world, [&](std::int64_t reduction, auto const& gradients) {
+    if (reduction == in_second && world.rank() == world.size() - 1) gradients.set(0, std::nanf(""));
   });
   config.run.updates = 2;
   Begun training(config, {2, 1, world.size()}, faulty);

@@ -18,9 +18,9 @@ constexpr float bad_values[] = {std::numeric_limits<float>::infinity(), std::num
 template <class T>
 void check_skip(SmallRunOptions options, float bad, Group const& world) {
   std::int64_t const reductions_an_update = gpt2_of(options.model).layers + 2;
-  FaultyCollectives faulty(world, [&](std::int64_t reduction, Span gradients) {
+  FaultyCollectives faulty(world, [&](std::int64_t reduction, auto const& gradients) {
     bool const strikes = reduction == 2 * reductions_an_update + 1 && world.rank() == world.size() - 1;
-    if (strikes) FaultyCollectives::set(gradients, 3 * 21 * 21 + 5, bad); // the sixth element of h.0.attn.proj.weight
+    if (strikes) gradients.set(3 * 21 * 21 + 5, bad); // the sixth element of h.0.attn.proj.weight
   });
   options.optimizer.lr = 1e-3;
   SmallRun<T> run(options, faulty);

@@ -188,10 +188,10 @@ void check_against_oracle(SmallRunOptions const& options, Group const& group, st
   std::int64_t const start = *options.offload.delayed_update.start;
   std::int64_t const reductions = gpt2_of(options.model).layers + 2; // a batch
   auto const overflows = [&](std::int64_t i) { return std::find(bad.begin(), bad.end(), i) != bad.end(); };
-  FaultyCollectives faulty(group, [&](std::int64_t reduction, Span gradients) {
+  FaultyCollectives faulty(group, [&](std::int64_t reduction, auto const& gradients) {
     if (overflows(reduction / reductions + 1) && group.rank() == group.size() - 1) {
       float const value = gradients.count % 2 == 0 ? std::numeric_limits<float>::infinity() : std::nanf("");
-      FaultyCollectives::set(gradients, gradients.count / 2, value);
+      gradients.set(gradients.count / 2, value);
     }
   });
   SmallRun<T> run(options, faulty);
