@@ -24,8 +24,10 @@ void stamp([[maybe_unused]] Lane const& lane, std::int64_t* time) {
 #if KOZERO_EMULATED
   lane.queue()->push("kozero::profile", {emulated::Kind::marker, [time] { *time = now_ns(); }});
 #elif defined(KOKKOS_ENABLE_CUDA)
-  cudaLaunchHostFunc(
-      lane.exec().cuda_stream(), [](void* its_time) { *static_cast<std::int64_t*>(its_time) = now_ns(); }, time);
+  auto const now = [](void* its_time) { *static_cast<std::int64_t*>(its_time) = now_ns(); };
+  if (cudaLaunchHostFunc(lane.exec().cuda_stream(), now, time) != cudaSuccess) {
+    throw Error("cudaLaunchHostFunc failed; look at the device and its driver");
+  }
 #else
   *time = now_ns();
 #endif
@@ -71,9 +73,9 @@ Profile::Span* Profile::take(int track, char const* what, char const* of) {
 }
 
 int Profile::track_of(Lane const& lane) {
-  auto const found = std::ranges::find(lanes_, lane.name());
-  if (found == lanes_.end()) lanes_.emplace_back(lane.name());
-  return static_cast<int>(found - lanes_.begin()) + 2;
+  auto const index = std::ranges::find(lanes_, lane.name()) - lanes_.begin();
+  if (index == std::ssize(lanes_)) lanes_.emplace_back(lane.name());
+  return static_cast<int>(index) + 2;
 }
 
 std::string Profile::track_name(int track) const {
