@@ -118,7 +118,10 @@ void Event::record(Lane const& lane) {
 }
 void Event::hold_back(Lane const&) const {}
 bool Event::done() const { return true; }
-void Event::wait(char const* why) const { activity().count_fence(why); }
+void Event::wait(char const* why) const {
+  HostSpan const waits("wait", why);
+  activity().count_fence(why);
+}
 
 #endif
 #endif
