@@ -4,6 +4,7 @@
 #include "comm/rounds.hpp"
 #include "core/between_launches.hpp"
 #include "core/open_memory.hpp"
+#include "core/profile.hpp"
 
 #include <algorithm>
 #include <array>
@@ -63,12 +64,13 @@ struct MpiCollectives::Impl {
   std::optional<int> free_slice() const;
   RoundMemory memory(int slice, int half) const;
   void advance_all();
-  Pending start(std::unique_ptr<Operation> operation);
+  MessageSpan announce(char const* what, Traffic purpose, std::int64_t elements, DType type);
+  Pending start(MessageSpan span, std::unique_ptr<Operation> operation);
 
   MpiRanks& ranks;
   MpiOptions options;
   PinnedBuffer<unsigned char> staging;
-  LazyLane copies;
+  LazyLane copies{"messages"};
   std::array<bool, n_slices> taken{};
   std::vector<Operation*> under_way; // in the order of the calls
   int calls = 0;
@@ -89,9 +91,15 @@ public:
 
   bool done() const override { return done_; }
   std::int64_t arrived_bytes() const override { return arrived_bytes_; }
+  void follow(MessageSpan span) { span_ = span; }
+  void tell_end() const { span_.end(); }
   void finish(Lane const& lane) override {
     impl_.ranks.traffic().add_early(purpose_, arrived_bytes_);
-    wait_until([this] { return done_; });
+    span_.wanted(arrived_bytes_);
+    if (!done_) {
+      HostSpan const waits("wait", "messages");
+      wait_until([this] { return done_; });
+    }
     finished_.hold_back(lane);
   }
 
@@ -103,6 +111,7 @@ protected:
 
 private:
   Traffic purpose_;
+  MessageSpan span_;
 };
 
 /// MPI reads the pieces until it is complete.
@@ -213,11 +222,19 @@ void MpiCollectives::Impl::advance_all() {
       operation->take(*slice);
     }
     operation->advance();
+    if (operation->done()) operation->tell_end();
   }
   std::erase_if(under_way, [](Operation const* operation) { return operation->done(); });
 }
 
-Pending MpiCollectives::Impl::start(std::unique_ptr<Operation> operation) {
+/// Of what a collective will bring to this rank, before it begins.
+MessageSpan MpiCollectives::Impl::announce(char const* what, Traffic purpose, std::int64_t elements, DType type) {
+  ranks.traffic().add(purpose, elements, size_of(type));
+  return {what, name_of(purpose), elements * size_of(type)};
+}
+
+Pending MpiCollectives::Impl::start(MessageSpan span, std::unique_ptr<Operation> operation) {
+  operation->follow(span);
   ++calls;
   Pending pending(std::move(operation));
   BetweenLaunches::run();
@@ -237,39 +254,44 @@ void MpiCollectives::progress() { BetweenLaunches::run(); }
 Pending MpiCollectives::all_gather(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
   KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
   int const rank = impl_->ranks.rank();
-  impl_->ranks.traffic().add(purpose, partition.size() - partition.shard(rank).size(), size_of(whole.type));
+  MessageSpan const span =
+      impl_->announce("all_gather", purpose, partition.size() - partition.shard(rank).size(), whole.type);
   if (impl_->stages(whole)) {
-    return impl_->start(std::make_unique<RoundsThroughSlice>(
-        *impl_, purpose, lane, Exchange{Exchange::Way::to_all, whole, shards_of(partition)}));
+    return impl_->start(span, std::make_unique<RoundsThroughSlice>(
+                                  *impl_, purpose, lane, Exchange{Exchange::Way::to_all, whole, shards_of(partition)}));
   }
   if (whole.space != Space::host) lane.fence("messages");
-  return impl_->start(std::make_unique<GatherInPlace>(*impl_, purpose, whole, partition));
+  return impl_->start(span, std::make_unique<GatherInPlace>(*impl_, purpose, whole, partition));
 }
 
 Pending MpiCollectives::reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
   KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
   auto const [rank, size] = std::pair(impl_->ranks.rank(), impl_->ranks.size());
-  impl_->ranks.traffic().add(purpose, (size - 1) * partition.shard(rank).size(), size_of(whole.type));
-  return impl_->start(std::make_unique<RoundsThroughSlice>(
-      *impl_, purpose, lane, Exchange{Exchange::Way::to_owners, whole, shards_of(partition)}));
+  MessageSpan const span =
+      impl_->announce("reduce_scatter", purpose, (size - 1) * partition.shard(rank).size(), whole.type);
+  return impl_->start(
+      span, std::make_unique<RoundsThroughSlice>(*impl_, purpose, lane,
+                                                 Exchange{Exchange::Way::to_owners, whole, shards_of(partition)}));
 }
 
 Pending MpiCollectives::all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
   KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
   auto const [rank, size] = std::pair(impl_->ranks.rank(), impl_->ranks.size());
   std::int64_t const own = partition.shard(rank).size();
-  impl_->ranks.traffic().add(purpose, (size - 1) * own + partition.size() - own, size_of(whole.type));
-  return impl_->start(std::make_unique<RoundsThroughSlice>(*impl_, purpose, lane,
-                                                           Exchange{Exchange::Way::both, whole, shards_of(partition)}));
+  MessageSpan const span =
+      impl_->announce("all_reduce", purpose, (size - 1) * own + partition.size() - own, whole.type);
+  return impl_->start(span, std::make_unique<RoundsThroughSlice>(
+                                *impl_, purpose, lane, Exchange{Exchange::Way::both, whole, shards_of(partition)}));
 }
 
 Pending MpiCollectives::broadcast(Lane const& lane, Span data, int root, Traffic purpose) {
   KOZERO_ASSERT(0 <= root && root < impl_->ranks.size());
-  if (impl_->ranks.rank() != root) impl_->ranks.traffic().add(purpose, data.count, size_of(data.type));
+  std::int64_t const comes = impl_->ranks.rank() == root ? 0 : data.count;
+  MessageSpan const span = impl_->announce("broadcast", purpose, comes, data.type);
   std::vector<Interval> parts(static_cast<std::size_t>(impl_->ranks.size()));
   parts[static_cast<std::size_t>(root)] = {0, data.count};
   return impl_->start(
-      std::make_unique<RoundsThroughSlice>(*impl_, purpose, lane, Exchange{Exchange::Way::to_all, data, parts}));
+      span, std::make_unique<RoundsThroughSlice>(*impl_, purpose, lane, Exchange{Exchange::Way::to_all, data, parts}));
 }
 
 } // namespace kozero

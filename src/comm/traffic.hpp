@@ -1,11 +1,17 @@
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace kozero {
 
 /// What a collective moves. Control is scalars, texts, hashes and checkpoints: all that is not an update's work.
 enum class Traffic { parameters, gradients, control };
+
+constexpr char const* name_of(Traffic purpose) {
+  constexpr std::array<char const*, 3> names = {"parameters", "gradients", "control"};
+  return names[static_cast<std::size_t>(purpose)];
+}
 
 /// Elements and bytes that this rank received from others, by purpose. Under the algorithms that the table of ZeRO
 /// counts (ring, or pairwise exchange) a rank receives (N-1)/N of an array in an all_gather or a reduce_scatter and

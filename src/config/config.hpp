@@ -19,6 +19,7 @@ struct RunConfig {
   std::int64_t seed = 1337;           // of parameters and data order
   std::int64_t updates = 100;         // optimizer steps, skipped ones not counted
   std::optional<double> time_limit_s; // key time_limit: save and leave with exit status 75 after so many seconds
+  bool profile = false;               // write when everything began and ended
   friend bool operator==(RunConfig const&, RunConfig const&) = default;
 };
 

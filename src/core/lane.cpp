@@ -3,6 +3,7 @@
 #include "core/activity.hpp"
 #include "core/error.hpp"
 #include "core/event.hpp"
+#include "core/profile.hpp"
 
 #if KOZERO_EMULATED
 #include "core/emulated/queue.hpp"
@@ -17,9 +18,12 @@ Lane::Lane() {
   queue_ = queue;
 }
 
-Lane separate_lane() { return Lane(std::make_shared<emulated::Queue>("separate lane")); }
+Lane separate_lane(char const* name) { return Lane(std::make_shared<emulated::Queue>(name)); }
+
+char const* Lane::name() const { return queue_->name().c_str(); }
 
 void Lane::fence(char const* why) const {
+  HostSpan const waits("wait", why);
   activity().count_fence(why);
   queue_->drain();
 }
@@ -37,6 +41,7 @@ void Event::hold_back(Lane const& later) const {
 }
 bool Event::done() const { return !point_ || emulated::reached(point_->point); }
 void Event::wait(char const* why) const {
+  HostSpan const waits("wait", why);
   activity().count_fence(why);
   if (point_) emulated::run_to(point_->point);
 }
@@ -46,6 +51,7 @@ void Event::wait(char const* why) const {
 Lane::Lane() = default;
 
 void Lane::fence(char const* why) const {
+  HostSpan const waits("wait", why);
   activity().count_fence(why);
 #if KOKKOS_VERSION >= 30500
   exec_.fence(why);
@@ -54,11 +60,11 @@ void Lane::fence(char const* why) const {
 #endif
 }
 
-Lane separate_lane() {
+Lane separate_lane(char const* name) {
 #if KOZERO_HAS_ACCELERATOR && KOKKOS_VERSION >= 40000
-  return Lane(Kokkos::Experimental::partition_space(DeviceExec(), 1).front());
+  return Lane(Kokkos::Experimental::partition_space(DeviceExec(), 1).front(), name);
 #else
-  return Lane();
+  return Lane(DeviceExec(), name);
 #endif
 }
 
@@ -97,6 +103,7 @@ bool Event::done() const {
   return true;
 }
 void Event::wait(char const* why) const {
+  HostSpan const waits("wait", why);
   activity().count_fence(why);
   if (point_) check(cudaEventSynchronize(point_->event), "cudaEventSynchronize");
 }
@@ -111,7 +118,10 @@ void Event::record(Lane const& lane) {
 }
 void Event::hold_back(Lane const&) const {}
 bool Event::done() const { return true; }
-void Event::wait(char const* why) const { activity().count_fence(why); }
+void Event::wait(char const* why) const {
+  HostSpan const waits("wait", why);
+  activity().count_fence(why);
+}
 
 #endif
 #endif

@@ -24,9 +24,11 @@ public:
 
 #if KOZERO_EMULATED
   explicit Lane(std::shared_ptr<emulated::Queue> queue) : queue_(std::move(queue)) {}
+  char const* name() const;
   std::shared_ptr<emulated::Queue> const& queue() const { return queue_; }
 #else
-  explicit Lane(Exec exec) : exec_(std::move(exec)) {}
+  Lane(Exec exec, char const* name) : exec_(std::move(exec)), name_(name) {}
+  char const* name() const { return name_; }
   /// For what launches: core/launch.hpp, and libraries in enqueue().
   Exec const& exec() const { return exec_; }
 #endif
@@ -36,6 +38,7 @@ private:
   std::shared_ptr<emulated::Queue> queue_;
 #else
   Exec exec_;
+  char const* name_ = "default lane";
 #endif
 };
 
@@ -52,25 +55,26 @@ inline constexpr bool runs_on_host = !KOZERO_EMULATED && !KOZERO_HAS_ACCELERATOR
 template <>
 inline constexpr bool runs_on_host<HostLane> = true;
 
-/// A lane beside the others; on a host the only one there is.
-Lane separate_lane();
+/// A lane beside the others; on a host the only one there is. `name`, a literal, is for people.
+Lane separate_lane(char const* name = "separate lane");
 
 /// The lane that a process' main work is given to.
 inline Lane default_lane() { return Lane(); }
 
-/// A lane that is made when it is first wanted: its owner can be built where Kokkos is not up, for a plan.
+/// A lane that is made when it is first wanted: its owner can be built where Kokkos is not up, for a plan. A separate
+/// one where it has a name, else the default one.
 class LazyLane {
 public:
-  explicit LazyLane(Lane (*make)() = separate_lane) : make_(make) {}
+  explicit LazyLane(char const* name = nullptr) : name_(name) {}
   operator Lane const&() const { return get(); }
   Lane const& get() const {
-    if (!lane_) lane_ = make_();
+    if (!lane_) lane_ = name_ ? separate_lane(name_) : default_lane();
     return *lane_;
   }
   void fence(char const* why) const { get().fence(why); }
 
 private:
-  Lane (*make_)();
+  char const* name_;
   mutable std::optional<Lane> lane_;
 };
 

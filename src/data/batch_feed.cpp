@@ -1,6 +1,7 @@
 #include "data/batch_feed.hpp"
 
 #include "core/launch.hpp"
+#include "core/profile.hpp"
 #include "kernels/token_groups.hpp"
 
 #include <algorithm>
@@ -64,7 +65,10 @@ MicroBatch BatchFeed::upload(Lane const& lane, std::int64_t m) {
       group_tokens(batch.inputs, vocabulary_, ids.subspan(2 * n, n + 1), ids.subspan(3 * n + 1, n));
 
   slot.used.hold_back(up_);
-  copy(up_, slot.device.pointer(), slot.pinned.pointer(), slot.device.size());
+  {
+    LaneSpan const span(up_, "tokens");
+    copy(up_, slot.device.pointer(), slot.pinned.pointer(), slot.device.size());
+  }
   slot.copied.record(up_);
   slot.copied.hold_back(lane);
   return on_device_of(slot, groups);

@@ -47,7 +47,7 @@ private:
   std::int64_t vocabulary_;
   int rank_;
   BatchBuffers buffers_;
-  LazyLane up_;
+  LazyLane up_{"tokens"};
   int turn_ = 0; // the slot of the micro-batch that was uploaded last
 };
 

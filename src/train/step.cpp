@@ -1,5 +1,7 @@
 #include "train/step.hpp"
 
+#include "core/profile.hpp"
+
 #include <algorithm>
 
 namespace kozero {
@@ -21,10 +23,16 @@ void run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Micro
   engine.begin(lane, visits, place);
   for (Visit const visit : visits) {
     auto const params = engine.params(lane, visit);
+    char const* const unit = engine.layout()[static_cast<std::size_t>(visit.unit)].name().c_str();
     if (visit.phase == Phase::forward) {
+      LaneSpan const span(lane, "forward", unit);
       model.forward(lane, visit.unit, params, batch);
     } else {
-      model.backward(lane, visit.unit, params, engine.grads(lane, visit.unit), batch, scale);
+      {
+        LaneSpan const span(lane, "backward", unit);
+        model.backward(lane, visit.unit, params, engine.grads(lane, visit.unit), batch, scale);
+      }
+      LaneSpan const span(lane, "reduce", unit);
       engine.reduce(lane, visit.unit);
     }
   }
@@ -59,6 +67,7 @@ double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Batc
     engine.begin_evaluation(visits);
     for (Visit const visit : visits) {
       auto const params = engine.params(lane, visit);
+      LaneSpan const span(lane, "evaluate", engine.layout()[static_cast<std::size_t>(visit.unit)].name().c_str());
       model.forward(lane, visit.unit, params, batch);
       if (visit.unit + 1 == model.units()) model.head().loss(lane, params, batch);
     }
@@ -70,7 +79,7 @@ double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Batc
 
 #define KOZERO_INSTANTIATE(T)                                                                                          \
   template std::optional<StepReport> train_step(Lane const&, Model<T>&, Engine<T>&, BatchFeed&, BatchLoss&,            \
-                                                StepInput const&, Ranks&, StopAgreed const&);                   \
+                                                StepInput const&, Ranks&, StopAgreed const&);                          \
   template double evaluate_batch(Lane const&, Model<T>&, Engine<T>&, BatchFeed&, BatchLoss&, Ranks&);
 
 KOZERO_INSTANTIATE(float)

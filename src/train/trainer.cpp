@@ -3,7 +3,9 @@
 #include "comm/agree.hpp"
 #include "core/format.hpp"
 #include "core/log.hpp"
+#include "core/profile.hpp"
 #include "core/version.hpp"
+#include "io/profile_file.hpp"
 #include "io/run_folder.hpp"
 
 #include <algorithm>
@@ -30,10 +32,12 @@ Trainer::Trainer(RunInput const& input, Group const& group, Ledger& ledger)
 
 /// State from the seed or a checkpoint, and the run's files.
 void Trainer::start() {
+  if (input_.config.run.profile) profile().start(profile_capacity);
   if (input_.resume) {
     hash_ = training_->restore(*input_.resume);
     looked_at_ = training_->counters().updates_applied;
-    if (is_latest_checkpoint(*input_.resume, input_.folder, group_.ranks)) saved_at_ = training_->counters().batches_seen;
+    if (is_latest_checkpoint(*input_.resume, input_.folder, group_.ranks))
+      saved_at_ = training_->counters().batches_seen;
     if (!input_.config.offload.delays()) drain(); // the run before may have delayed
   } else {
     training_->initialise();
@@ -181,7 +185,8 @@ void Trainer::save() {
   info.state_hash = training_->state_hash();
   info.version = version();
   info.text = input_.corpus.train.file->is_text();
-  auto const path = save_checkpoint(input_.folder, info, training_->state(), input_.config.checkpoint.keep, group_.ranks);
+  auto const path =
+      save_checkpoint(input_.folder, info, training_->state(), input_.config.checkpoint.keep, group_.ranks);
   saved_at_ = batches_seen;
   hash_ = info.state_hash;
   progress_.clear();
@@ -194,6 +199,10 @@ RunOutcome Trainer::finish(RunEnd end) {
   std::string const reason = done ? "done" : stop_reason_of_ranks();
   save();
   if (done) run_evaluation();
+  if (input_.config.run.profile) {
+    write_profile(input_.folder, group_.rank(), profile());
+    profile().stop();
+  }
   RunOutcome outcome{.end = end, .moved = moved_};
   Counters const& counters = training_->counters();
   double const seconds = seconds_since(start_);

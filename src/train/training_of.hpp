@@ -45,7 +45,7 @@ private:
 
   TrainingSetup setup_;
   Group group_;
-  LazyLane lane_{default_lane};
+  LazyLane lane_;
   Plan plan_;
   Model<T> model_;
   Engine<T> engine_;

@@ -1,5 +1,6 @@
 #include "zero/engine.hpp"
 
+#include "core/profile.hpp"
 #include "kernels/flat.hpp"
 
 #include <algorithm>
@@ -83,6 +84,7 @@ std::vector<Vec<float>> Engine<T>::grads(Lane const& lane, int unit) {
 /// Whether the present gradient is of use, and by what it is to be clipped.
 template <class T>
 UpdateReport Engine<T>::judge(Lane const& lane, OptimizerConfig const& config, double unit) {
+  LaneSpan const span(lane, "norm");
   UpdateReport report;
   report.norm = check_.norm(lane, *grads_) / unit;
   report.skipped = !std::isfinite(report.norm);
@@ -121,11 +123,13 @@ void Engine<T>::apply(Lane const& lane, AdamWScalars const& scalars) {
   params_->settle(lane);
   step_on_device(lane, scalars, Gradients::present);
   host_update_.run(lane, scalars, *grads_, *params_);
+  LaneSpan const span(lane, "publish");
   params_->publish(lane);
 }
 
 template <class T>
 void Engine<T>::step_on_device(Lane const& lane, AdamWScalars const& scalars, Gradients which) {
+  LaneSpan const span(lane, "adamw");
   for (std::size_t p = 0; p < optimizer_.pieces().size(); ++p) {
     auto const& state = optimizer_.pieces()[p];
     if (state.piece.space == Space::host) continue;
@@ -150,7 +154,10 @@ void Engine<T>::land(Lane const& lane) {
   params_->settle(lane);
   step_on_device(lane, pending_->scalars, Gradients::former);
   host_update_.land(lane, *grads_, *params_);
-  params_->publish(lane);
+  {
+    LaneSpan const span(lane, "publish");
+    params_->publish(lane);
+  }
   pending_.reset();
 }
 

@@ -78,6 +78,7 @@ void GradShards<G>::add_on_host(G* sum, G const* reduced, std::int64_t count) {
     if (part + 1 < parts) send(part + 1);
     auto const& [memory, came] = arriving_[part % 2];
     came.wait("gradients arriving"); // and with it all that came before, the sum so far
+    HostSpan const span("add gradients");
     accumulate(HostLane(), sum + part * length, memory.data(), part_of(part));
   }
 }

@@ -45,7 +45,7 @@ private:
   std::vector<Piece> pieces_;
   std::vector<bool> has_array_; // of each piece
   LinkTraffic& traffic_;
-  LazyLane down_;
+  LazyLane down_{"gradients down"};
   std::vector<std::vector<PlacedBuffer<G>>> arrays_; // by set and piece
   struct Arriving {
     PinnedBuffer<G> memory;

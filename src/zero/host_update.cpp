@@ -61,6 +61,7 @@ void HostUpdate<T>::publish_master(Lane const& lane, ParamStore<T>& params) {
 template <class T>
 void HostUpdate<T>::compute(Tile const& tile, AdamWScalars const& scalars, void const* gradient, DType type,
                             T* out) const {
+  HostSpan const span("adamw tile");
   auto const& state = state_.pieces()[tile.piece];
   AdamWShard<T> const shard{
       .count = tile.count,

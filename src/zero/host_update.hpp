@@ -62,7 +62,7 @@ private:
     Event copied;
   };
   std::array<Staging, 2> staging_;
-  LazyLane up_;
+  LazyLane up_{"parameters up"};
   std::vector<PinnedBuffer<T>> late_; // with delayed updates, by piece
   Event late_copied_;
   std::optional<AdamWScalars> scalars_; // of the delayed update under way

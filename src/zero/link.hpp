@@ -2,6 +2,7 @@
 // Copies over the link between device and host memory, in the order of a lane, and what they add up to.
 
 #include "core/launch.hpp"
+#include "core/profile.hpp"
 
 #include <cstdint>
 
@@ -16,6 +17,7 @@ struct LinkTraffic {
 /// device[0 … n-1] to pinned memory.
 template <class T>
 void copy_down(Lane const& lane, T* pinned, T const* device, std::int64_t n, LinkTraffic& traffic) {
+  LaneSpan const span(lane, "down");
   copy(lane, on_pinned(pinned), on_device(device), n);
   traffic.down_bytes += n * static_cast<std::int64_t>(sizeof(T));
 }
@@ -23,6 +25,7 @@ void copy_down(Lane const& lane, T* pinned, T const* device, std::int64_t n, Lin
 /// pinned[0 … n-1] to device memory.
 template <class T>
 void copy_up(Lane const& lane, T* device, T const* pinned, std::int64_t n, LinkTraffic& traffic) {
+  LaneSpan const span(lane, "up");
   copy(lane, on_device(device), on_pinned(pinned), n);
   traffic.up_bytes += n * static_cast<std::int64_t>(sizeof(T));
 }

@@ -1,0 +1,173 @@
+// What run.profile writes, and that it changes nothing.
+#include "support/catch.hpp"
+#include "support/training.hpp"
+
+#if KOZERO_EMULATED
+#include "core/emulated/policy.hpp"
+#endif
+
+#include <map>
+
+using namespace kozero;
+using namespace kozero::test;
+
+namespace {
+
+struct Outcome {
+  std::vector<Json> lines;
+  std::vector<MemoryRow> memory;
+  std::map<std::string, std::int64_t> received; // bytes, by purpose
+};
+
+Outcome outcome_of(Config const& config, std::string const& folder, Group const& world) {
+  Ledger ledger;
+  std::filesystem::create_directories(folder);
+  TrafficLedger const before = world.ranks.traffic();
+  train({.config = config,
+         .resolved_deck = "",
+         .corpus = open_corpus(config.data, config.model.vocabulary, config.model.context),
+         .batch = batch_shape(config.batch, world.size()),
+         .folder = folder},
+        world, ledger);
+  TrafficLedger const after = world.ranks.traffic();
+  world.ranks.barrier();
+  Outcome outcome{Metrics(folder).lines, ledger.peak_rows(), {}};
+  for (auto const purpose : {Traffic::parameters, Traffic::gradients}) {
+    outcome.received[name_of(purpose)] = after[purpose].bytes - before[purpose].bytes;
+  }
+  return outcome;
+}
+
+/// What happened on one rank, from its file.
+struct Trace {
+  struct Span {
+    std::string name;
+    double begin = 0; // microseconds
+    double end = 0;
+  };
+  std::map<int, std::vector<Span>> tracks; // but messages
+  std::vector<Span> messages;
+  std::map<std::string, std::int64_t> bytes; // of messages, by purpose
+  std::map<std::string, std::int64_t> times; // that a name is there, all together
+
+  Trace(std::string const& folder, int rank) {
+    std::ifstream file(folder + fmt::format("/profile/rank-{:03}.json", rank));
+    Json const json = Json::parse(file);
+    CHECK(json.at("otherData").at("dropped") == 0);
+    std::map<int, Span> open;
+    for (auto const& event : json.at("traceEvents")) {
+      CHECK(event.at("pid") == rank);
+      std::string const phase = event.at("ph");
+      if (phase == "M") continue;
+      Span const span{event.at("name"), event.at("ts"), event.at("ts")};
+      if (phase == "X") {
+        auto& spans = tracks[event.at("tid")];
+        spans.push_back(span);
+        spans.back().end += event.at("dur").get<double>();
+        ++times[span.name];
+      } else if (phase == "b") {
+        open[event.at("id")] = span;
+        ++times[span.name];
+        bytes[event.at("args").at("purpose")] += event.at("args").at("bytes").get<std::int64_t>();
+        CHECK(event.at("args").at("early_bytes") <= event.at("args").at("bytes"));
+      } else {
+        REQUIRE(phase == "e");
+        Span& message = open.at(event.at("id"));
+        message.end = span.end;
+        messages.push_back(message);
+      }
+    }
+    CHECK(messages.size() == open.size());
+  }
+};
+
+constexpr double rounding = 0.01; // of a time in microseconds
+
+/// Spans that overlap without one being in the other.
+std::int64_t torn(std::vector<Trace::Span> spans) {
+  std::ranges::sort(
+      spans, [](auto const& a, auto const& b) { return a.begin != b.begin ? a.begin < b.begin : a.end > b.end; });
+  std::int64_t found = 0;
+  std::vector<double> ends;
+  for (auto const& span : spans) {
+    while (!ends.empty() && ends.back() <= span.begin + rounding) ends.pop_back();
+    found += !ends.empty() && span.end > ends.back() + rounding ? 1 : 0;
+    ends.push_back(span.end);
+  }
+  return found;
+}
+
+} // namespace
+
+TEST_CASE_METHOD(RunFixture, "a profile changes nothing, nests on each track, and has every visit and all traffic") {
+  config.batch.accumulate = 2;
+  config.run.updates = 4;
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    for (bool const delayed : {false, true}) {
+      if (delayed && stage == 0) continue;
+      CAPTURE(stage, delayed);
+      config.zero.stage = stage;
+      config.offload = {};
+      if (delayed) config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {2}};
+      std::string const name = fmt::format("{}{}", stage, delayed ? "delayed" : "");
+      config.run.profile = false;
+      Outcome const without = outcome_of(config, folder.file("without" + name), world);
+      CHECK(!std::filesystem::exists(folder.file("without" + name) + "/profile"));
+      config.run.profile = true;
+      Outcome const with = outcome_of(config, folder.file("with" + name), world);
+      CHECK(with.lines == without.lines);
+      CHECK(with.memory == without.memory);
+      CHECK(with.received == without.received);
+
+      Trace const trace(folder.file("with" + name), world.rank());
+      for (auto const& [track, spans] : trace.tracks) {
+        CAPTURE(track);
+        CHECK(torn(spans) == 0);
+      }
+      auto const times = [&](std::string const& wanted) {
+        return trace.times.contains(wanted) ? trace.times.at(wanted) : 0;
+      };
+      for (auto const& block : architecture_of(config.model)->layout()) {
+        for (char const* what : {"forward ", "backward ", "reduce "}) CHECK(times(what + block.name()) == 2 * 4);
+      }
+      CHECK(times("norm") == 4);
+      CHECK(times("adamw") == 4);
+      CHECK((times("adamw tile") > 0) == delayed);
+      CHECK((times("down") > 0) == delayed);
+      if (world.size() == 1) continue;
+      std::int64_t const reductions = 4 * reductions_a_batch(config, world.size());
+      CHECK(times(stage == 0 ? "all_reduce gradients" : "reduce_scatter gradients") == reductions);
+      for (auto const& [purpose, bytes] : with.received) {
+        CAPTURE(purpose);
+        CHECK((trace.bytes.contains(purpose) ? trace.bytes.at(purpose) : 0) == bytes);
+      }
+    }
+  }
+}
+
+TEST_CASE_METHOD(RunFixture, "a profile shows reductions under way while the next unit's backward pass begins") {
+  if (world.size() == 1) return;
+#if KOZERO_EMULATED // the other policies may let a device be that late that nothing overlaps
+  auto const before = emulated::policy();
+  emulated::set_policy({.order = emulated::Policy::Order::immediate});
+#endif
+  config.zero.stage = 2;
+  config.run.updates = 3;
+  config.run.profile = true;
+  outcome_of(config, folder.file("run"), world);
+  Trace const trace(folder.file("run"), world.rank());
+  std::int64_t across = 0;
+  for (auto const& reduction : trace.messages) {
+    if (reduction.name != "reduce_scatter gradients") continue;
+    for (auto const& [track, spans] : trace.tracks) {
+      across += std::ranges::count_if(spans, [&](Trace::Span const& span) {
+        return span.name.starts_with("backward ") && reduction.begin < span.begin && span.begin < reduction.end;
+      });
+    }
+  }
+  // Of three units the last two begin while the one before is reduced.
+  CHECK(across >= 2 * 3);
+#if KOZERO_EMULATED
+  emulated::set_policy(before);
+#endif
+}
