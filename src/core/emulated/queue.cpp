@@ -170,7 +170,7 @@ void Queue::push(char const* label, Entry entry) {
 }
 
 Point Queue::here() {
-  if (!held_back_.empty()) push("wait for an event", Entry(Kind::kernel, [] {}));
+  if (!held_back_.empty()) push("wait for an event", Entry(Kind::marker, [] {}));
   return {id_, given_};
 }
 
