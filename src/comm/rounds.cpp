@@ -2,31 +2,12 @@
 
 #include "comm/tree_sum.hpp"
 #include "core/launch.hpp"
-
-#if KOZERO_EMULATED
-#include "core/emulated/arena.hpp"
-#endif
+#include "core/open_memory.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace kozero {
-
-namespace {
-
-enum class Message { sent, received };
-
-/// On the emulated device: staging memory on which a copy still works is no message yet, or not any more.
-void require_open([[maybe_unused]] Message message, [[maybe_unused]] void const* data,
-                  [[maybe_unused]] std::int64_t bytes) {
-#if KOZERO_EMULATED
-  bool const sent = message == Message::sent;
-  emulated::require_open(data, bytes, sent ? "MPI_Isend" : "MPI_Irecv",
-                         sent ? emulated::Access::read : emulated::Access::write);
-#endif
-}
-
-} // namespace
 
 Rounds::Rounds(MpiRanks::Communicator const& ranks, Exchange const& exchange, RoundMemory const& memory,
                Lane const& copies, int tag, std::int64_t first_round)
@@ -146,14 +127,14 @@ unsigned char* Rounds::reached(int rank) const { return memory_.mirror ? piece(m
 void Rounds::receive(int from, unsigned char* to, std::int64_t elements) {
   if (elements == 0) return;
   coming_bytes_ += bytes_of(elements);
-  require_open(Message::received, to, bytes_of(elements));
+  require_open(to, bytes_of(elements), "MPI_Irecv", LibraryUse::writes);
   KOZERO_MPI(MPI_Irecv, to, static_cast<int>(elements), mpi_type(exchange_.whole.type), from, tag_, ranks_.handle,
              &receives_.emplace_back(MPI_REQUEST_NULL));
 }
 
 void Rounds::send(int to, unsigned char* from, std::int64_t elements) {
   if (elements == 0) return;
-  require_open(Message::sent, from, bytes_of(elements));
+  require_open(from, bytes_of(elements), "MPI_Isend", LibraryUse::reads);
   KOZERO_MPI(MPI_Isend, from, static_cast<int>(elements), mpi_type(exchange_.whole.type), to, tag_, ranks_.handle,
              &sends_.emplace_back(MPI_REQUEST_NULL));
 }
