@@ -1,6 +1,10 @@
-# kozero_add_test(NAME SOURCES … LIBS … [RANKS 1 2 3 5] [THREADS n] [TIMEOUT s] [LABELS …])
+# kozero_add_test(NAME SOURCES … LIBS … [RANKS 1 2 3 5] [THREADS n] [TIMEOUT s] [LABELS …] [EVERY_POLICY | NO_LANES])
 # A Catch2 program tests/…/NAME, run once for each rank count as NAME or NAME_npN. Several ranks share this machine's
 # processors, so each runs with one thread unless THREADS says otherwise.
+#
+# On the emulated device (doc/device.md) a test runs under `latest` or what KOZERO_EMULATED_POLICY says, on up to four
+# ranks; with EVERY_POLICY on one and two of them under the other policies too, as NAME_npN_POLICY. NO_LANES: nothing in
+# it is of the device, so it is left out there.
 find_package(Catch2 REQUIRED)
 
 add_library(kozero_test_main STATIC "${PROJECT_SOURCE_DIR}/tests/support/main.cpp")
@@ -13,9 +17,16 @@ else()
 endif()
 
 function(kozero_add_test name)
-  cmake_parse_arguments(arg "" "THREADS;TIMEOUT" "SOURCES;LIBS;RANKS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "EVERY_POLICY;NO_LANES" "THREADS;TIMEOUT" "SOURCES;LIBS;RANKS;LABELS" ${ARGN})
   if(NOT arg_RANKS)
     set(arg_RANKS 1)
+  endif()
+  set(rank_counts ${arg_RANKS})
+  if(KOZERO_EMULATED)
+    list(FILTER rank_counts INCLUDE REGEX "^[1-4]$")
+    if(arg_NO_LANES OR NOT rank_counts)
+      return()
+    endif()
   endif()
   if(NOT arg_THREADS)
     set(arg_THREADS 1)
@@ -30,19 +41,29 @@ function(kozero_add_test name)
   target_link_libraries(${name} PRIVATE kozero_test_main kozero_flags ${arg_LIBS})
   target_compile_definitions(${name} PRIVATE KOZERO_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                              KOZERO_BINARY="$<TARGET_FILE_DIR:kozero>/kozero")
-  foreach(ranks IN LISTS arg_RANKS)
-    set(test_name ${name})
-    if(NOT arg_RANKS STREQUAL "1")
-      set(test_name ${name}_np${ranks})
+  foreach(ranks IN LISTS rank_counts)
+    set(policies as_set)
+    if(KOZERO_EMULATED AND arg_EVERY_POLICY AND ranks LESS_EQUAL 2)
+      list(APPEND policies immediate earliest random:1)
     endif()
-    if(ranks EQUAL 1)
-      add_test(NAME ${test_name} COMMAND ${name})
-    else()
-      add_test(NAME ${test_name}
-               COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS} $<TARGET_FILE:${name}>)
+    set(command ${name})
+    if(ranks GREATER 1)
+      set(command ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS} $<TARGET_FILE:${name}>)
     endif()
-    set_tests_properties(${test_name} PROPERTIES
-      TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" PROCESSORS ${ranks}
-      ENVIRONMENT "OMP_NUM_THREADS=${arg_THREADS};ASAN_OPTIONS=detect_leaks=0;UBSAN_OPTIONS=print_stacktrace=1")
+    foreach(policy IN LISTS policies)
+      set(test_name ${name})
+      if(NOT arg_RANKS STREQUAL "1")
+        string(APPEND test_name _np${ranks})
+      endif()
+      set(environment OMP_NUM_THREADS=${arg_THREADS} ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1)
+      if(NOT policy STREQUAL "as_set")
+        string(REPLACE ":" "" suffix ${policy})
+        string(APPEND test_name _${suffix})
+        list(APPEND environment KOZERO_EMULATED_POLICY=${policy})
+      endif()
+      add_test(NAME ${test_name} COMMAND ${command})
+      set_tests_properties(${test_name} PROPERTIES
+        TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" PROCESSORS ${ranks} ENVIRONMENT "${environment}")
+    endforeach()
   endforeach()
 endfunction()

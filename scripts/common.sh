@@ -29,11 +29,11 @@ configure() {
   (cd -- "$root" && cmake --preset "$preset" "${mpi[@]}" "$@")
 }
 
-# Builds a preset; further arguments go to CMake.
+# Builds a preset; further arguments go to CMake. ccache is to find what was compiled in another copy of the sources.
 build() {
   local preset=$1
   shift
-  (cd -- "$root" && cmake --build --preset "$preset" "$@")
+  (cd -- "$root" && CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 cmake --build --preset "$preset" "$@")
 }
 
 # Prints the launcher of the MPI that a preset was built with.

@@ -24,7 +24,7 @@ constexpr std::int64_t staged_chunks = 16;
 using Digest = std::array<unsigned char, 16>;
 
 // Where a chunk of a kind lies in memory for one of each.
-float* place_of(StateKind kind, HostBuffer<float> const& memory) {
+float* place_of(StateKind kind, PinnedBuffer<float> const& memory) {
   return memory.data() + static_cast<std::int64_t>(kind) * StateHash::chunk_elements;
 }
 
@@ -55,15 +55,14 @@ StateHash::StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState
                      Ledger& ledger, DeviceAccess device)
     : layout_(layout), state_(state), ranks_(ranks), owners_(plan.optimizer() == Plan::Keep::shard ? plan.ranks() : 1),
       self_(owners_ > 1 ? plan.rank() : 0), device_(device) {
-  auto const memory = [&](std::int64_t chunks) {
-    return HostBuffer<float>(ledger, Category::staging, "state hash", chunks * chunk_elements,
-                             HostBuffer<float>::Init::none);
+  auto const give_memory = [&]<class Memory>(Buffer<float, Memory>& buffer, std::int64_t chunks) {
+    buffer = {ledger, Category::staging, "state hash", chunks * chunk_elements, Buffer<float, Memory>::Init::none};
   };
   if (owners_ > 1) {
-    edges_in_ = memory(kinds.size());
-    edges_out_ = memory(kinds.size());
+    give_memory(edges_in_, std::ssize(kinds));
+    give_memory(edges_out_, std::ssize(kinds));
   }
-  if (device_ == DeviceAccess::staged) staging_ = memory(staged_chunks);
+  if (device_ == DeviceAccess::staged) give_memory(staging_, staged_chunks);
 }
 
 std::string StateHash::hex(Lane const& lane) const {

@@ -21,8 +21,8 @@ public:
   /// How the host gets at Space::device: by its address, or through memory for a few chunks at a time.
   enum class DeviceAccess { reached, staged };
 
-  StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState const& state, Ranks& ranks,
-            Ledger& ledger, DeviceAccess device = host_reaches_device ? DeviceAccess::reached : DeviceAccess::staged);
+  StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState const& state, Ranks& ranks, Ledger& ledger,
+            DeviceAccess device = host_reaches_device ? DeviceAccess::reached : DeviceAccess::staged);
 
   /// 32 hexadecimal digits, on every rank. Collective. SharedError where ranks hold copies and these differ.
   std::string hex(Lane const& lane) const;
@@ -43,7 +43,7 @@ private:
   int owners_; // ranks that the state is cut over: 1 where each holds all of it
   int self_;   // among them
   DeviceAccess device_;
-  HostBuffer<float> edges_in_, edges_out_; // a chunk of each kind
+  PinnedBuffer<float> edges_in_, edges_out_; // messages: a chunk of each kind
   HostBuffer<float> staging_;
 };
 

@@ -247,6 +247,12 @@ TEST_CASE("Memory that is closed is refused where a system call would get it") {
   PendingCopy const up = close_for_read(pinned.at(0), page, "kozero::up", "link");
   CHECK_NOTHROW(require_open(pinned.at(0), page, "MPI_Isend", Access::read));
   CHECK_THROWS_WITH(require_open(pinned.at(0), page, "MPI_Irecv"), Contains("'kozero::up' of lane 'link'"));
+  Memory const shared(Space::pinned, page, "shared");
+  PendingCopy const down = close_for_write(shared.at(8), 8, "kozero::down", "link"); // no whole page
+  CHECK_NOTHROW(require_open(shared.at(0), 8, "MPI_Isend", Access::read));
+  CHECK_THROWS_WITH(require_open(shared.at(0), 9, "MPI_Isend", Access::read),
+                    Contains("'kozero::down' of lane 'link'"));
+  CHECK_NOTHROW(require_open(shared.at(16), 8, "MPI_Isend", Access::read));
   int const plain = 0;
   CHECK_NOTHROW(require_open(&plain, sizeof plain, "H5Dwrite"));
   CHECK_NOTHROW(require_open(nullptr, 0, "H5Dwrite"));

@@ -63,6 +63,22 @@ TEST_CASE("Work of one queue runs in the order in which it was given, under ever
         }) == std::set<std::string>{"abcdefghij"});
 }
 
+TEST_CASE("A point of a queue comes after what the queue was held back for, also where nothing was pushed since") {
+  CHECK(outcomes([] {
+          std::string order;
+          Queue first("first"), between("between"), last("last");
+          push(first, [&order] { order += 'a'; });
+          between.hold_back(first.here());
+          last.hold_back(between.here());
+          push(last, [&order] { order += 'b'; });
+          last.drain();
+          push(first, [&order] { order += 'c'; });
+          between.hold_back(first.here());
+          between.drain();
+          return order;
+        }) == std::set<std::string>{"abc"});
+}
+
 TEST_CASE("What must follow an event follows it under every policy, on three queues too") {
   CHECK(outcomes([] {
           std::string order;

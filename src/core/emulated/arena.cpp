@@ -292,16 +292,29 @@ bool is_open(void const* p, std::int64_t bytes, Access access) {
          !closure_of(begin, begin + bytes, access);
 }
 
+namespace {
+
+/// The first pending copy that works on any byte of [begin, end) and forbids the access, or null.
+Closure const* copy_on(char const* begin, char const* end, Access wanted) {
+  if (!the_arena || the_arena->running.reach != Reach::host_code) return nullptr;
+  auto const found = std::ranges::find_if(the_arena->closures,
+                                          [&](Closure const& closure) { return closure.works_on(begin, end, wanted); });
+  return found != the_arena->closures.end() ? &*found : nullptr;
+}
+
+} // namespace
+
 void require_open(void const* p, std::int64_t bytes, char const* who, Access access) {
-  if (is_open(p, bytes, access)) return;
   char const* const begin = static_cast<char const*>(p);
+  Closure const* const copy = copy_on(begin, begin + bytes, access);
+  if (!copy && is_open(p, bytes, access)) return;
   std::optional<Slice> const slice = slice_of(p);
   if (!slice) throw Error(fmt::format("{} is handed {} memory that no buffer has", who, name_of(space_of(p))));
   std::string const what = fmt::format("{} is handed bytes {} to {} of {} buffer '{}'", who, begin - slice->begin,
                                        begin - slice->begin + bytes, name_of(slice->space), slice->label);
   if (slice->released) throw Error(what + " (it was released); keep the buffer until the call is over");
   if (begin + bytes > slice->begin + slice->bytes) throw Error(fmt::format("{} (it has {})", what, slice->bytes));
-  if (Closure const* const copy = closure_of(begin, begin + bytes, access)) {
+  if (copy) {
     throw Error(fmt::format("{} (the copy '{}' of lane '{}' that {} it has not run); wait for it", what, copy->label,
                             copy->lane, copy->access == Access::write ? "writes" : "reads"));
   }

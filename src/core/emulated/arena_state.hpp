@@ -24,9 +24,15 @@ struct Closure {
   char const* label;
   char const* lane;
   bool closes(char const* from, char const* to, Access wanted) const {
-    return from < last && first < to && (access == Access::write || wanted == Access::write);
+    return from < last && first < to && forbids(wanted);
   }
+  /// The same to the byte, for those who ask before they touch.
+  bool works_on(char const* from, char const* to, Access wanted) const {
+    return from < end && begin < to && forbids(wanted);
+  }
+  bool forbids(Access wanted) const { return access == Access::write || wanted == Access::write; }
 };
+
 /// The first pending copy that keeps code from that access to [begin, end), or null.
 Closure const* closure_of(char const* begin, char const* end, Access wanted);
 

@@ -18,7 +18,7 @@ public:
   void remove(Queue& queue) { std::erase(queues_, &queue); }
 
   void given(Queue const& queue) {
-    if (policy().order == Policy::Order::immediate) force(queue.here());
+    if (policy().order == Policy::Order::immediate) force({queue.id(), queue.given_});
     if (policy().order == Policy::Order::random) run_some();
   }
 
@@ -167,6 +167,11 @@ void Queue::push(char const* label, Entry entry) {
   items_.push_back({label, std::move(entry), std::exchange(held_back_, {})});
   ++given_;
   scheduler().given(*this);
+}
+
+Point Queue::here() {
+  if (!held_back_.empty()) push("wait for an event", Entry(Kind::marker, [] {}));
+  return {id_, given_};
 }
 
 void Queue::hold_back(Point point) { held_back_.push_back(point); }

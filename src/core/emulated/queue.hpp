@@ -68,7 +68,8 @@ public:
 
   /// `label` is kept, not copied. Under some policies it runs at once.
   void push(char const* label, Entry entry);
-  Point here() const { return {id_, given_}; }
+  /// After all that was pushed, and after what it has been held back for.
+  Point here();
   /// What is pushed from now on waits until `point` is reached.
   void hold_back(Point point);
   void drain();

@@ -8,8 +8,9 @@ namespace kozero::emulated {
 
 /// Bytes of the fast scratch memory that a team may have on common accelerators.
 inline constexpr std::int64_t team_scratch_limit = 48 << 10;
-/// Threads of a team where nobody asks for a number.
-inline constexpr int default_team_size = 4;
+/// Threads of a team where nobody asks for a number. It divides no power of two, so that threads do not come back to
+/// the columns of a tile that they have written themselves, which needs no barrier.
+inline constexpr int default_team_size = 5;
 
 /// One thread of a team. What it refers to is the thread's own, but for scratch() and shared().
 class Team {
