@@ -14,14 +14,15 @@ int run_selftest(SelftestArguments const& arguments) {
   Ledger ledger;
   auto const ranks = make_world_ranks();
   Job const job = read_job(arguments.deck, arguments.overrides, *ranks, ledger);
-  auto const grid = on_all_ranks(
-      *ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, job.deck.config.parallel, ledger); });
+  auto const grid =
+      on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, job.deck.config.parallel, ledger); });
   for (auto const& warning : job.deck.warnings) log::warn("warning: {}", warning);
   log::info("selftest: {} parameters, {} updates a combination, batches of {} windows ({} a micro-batch x {} "
             "accumulated x {} ranks)",
             parameter_count(architecture_of(job.deck.config.model)->layout()), arguments.updates, job.batch.global(),
             job.batch.micro, job.batch.accumulate, job.batch.ranks);
-  SelftestReport const report = selftest({job.deck.config, job.corpus, job.batch, arguments.updates}, grid->state(), ledger);
+  SelftestReport const report =
+      selftest({job.deck.config, job.corpus, job.batch, arguments.updates}, grid->state(), ledger);
   if (ranks->rank() == 0) fmt::print("{}", report.text);
   return report.passed ? exit_done : exit_failed;
 }

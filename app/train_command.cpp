@@ -110,7 +110,8 @@ int run_train(TrainArguments const& arguments) {
     fs::path const wanted = arguments.resume_from.empty() ? input.folder : fs::path(arguments.resume_from);
     input.resume = find_checkpoint(wanted, deck, batch, *ranks);
   }
-  auto const grid = on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, config.parallel, ledger); });
+  auto const grid =
+      on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, config.parallel, ledger); });
   RunOutcome const outcome = train(input, grid->state(), ledger);
   if (ranks->rank() == 0) tell(outcome, plan_rank(config, batch, 0), ledger);
   return outcome.end == RunEnd::done ? exit_done : exit_stopped_early;

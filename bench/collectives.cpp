@@ -49,7 +49,10 @@ void reduce_scatter(benchmark::State& state) {
   Arrays const arrays(state.range(0));
   measure_collective(
       state, arrays,
-      [&] { return arrays.world.collectives.reduce_scatter(arrays.lane, arrays.span(), arrays.partition, Traffic::gradients); },
+      [&] {
+        return arrays.world.collectives.reduce_scatter(arrays.lane, arrays.span(), arrays.partition,
+                                                       Traffic::gradients);
+      },
       [&] {
         MPI_Reduce_scatter_block(arrays.whole.data(), arrays.shard.data(), arrays.shard_count(), MPI_FLOAT, MPI_SUM,
                                  MPI_COMM_WORLD);
@@ -60,7 +63,9 @@ void all_gather(benchmark::State& state) {
   Arrays const arrays(state.range(0));
   measure_collective(
       state, arrays,
-      [&] { return arrays.world.collectives.all_gather(arrays.lane, arrays.span(), arrays.partition, Traffic::parameters); },
+      [&] {
+        return arrays.world.collectives.all_gather(arrays.lane, arrays.span(), arrays.partition, Traffic::parameters);
+      },
       [&] {
         MPI_Allgather(MPI_IN_PLACE, 0, MPI_FLOAT, arrays.whole.data(), arrays.shard_count(), MPI_FLOAT, MPI_COMM_WORLD);
       });
@@ -70,7 +75,9 @@ void all_reduce(benchmark::State& state) {
   Arrays const arrays(state.range(0));
   measure_collective(
       state, arrays,
-      [&] { return arrays.world.collectives.all_reduce(arrays.lane, arrays.span(), arrays.partition, Traffic::gradients); },
+      [&] {
+        return arrays.world.collectives.all_reduce(arrays.lane, arrays.span(), arrays.partition, Traffic::gradients);
+      },
       [&] {
         MPI_Allreduce(MPI_IN_PLACE, arrays.whole.data(), static_cast<int>(arrays.partition.size()), MPI_FLOAT, MPI_SUM,
                       MPI_COMM_WORLD);

@@ -59,8 +59,7 @@ std::filesystem::path resolve_checkpoint(std::filesystem::path const& path);
 
 /// Whether `checkpoint` is what the link `latest` of the run's folder leads to. As rank 0 sees it, on all ranks: it may
 /// decide what they do together. Collective.
-bool is_latest_checkpoint(std::filesystem::path const& checkpoint, std::filesystem::path const& run_dir,
-                          Ranks& ranks);
+bool is_latest_checkpoint(std::filesystem::path const& checkpoint, std::filesystem::path const& run_dir, Ranks& ranks);
 
 /// Which part of a checkpoint a reader will want: rank `rank` of `ranks` reads about that part of each tensor. It is
 /// looked for in the files of the writers of the same part first; that saves time and nothing else.

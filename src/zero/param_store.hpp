@@ -40,6 +40,7 @@ public:
 /// unit at a time into a ring of two slots: as the plan says.
 template <class T>
 std::unique_ptr<ParamStore<T>> make_param_store(Plan const& plan, ModelLayout const& layout,
-                                                std::vector<UnitUses> const& uses, Collectives& collectives, Ledger& ledger);
+                                                std::vector<UnitUses> const& uses, Collectives& collectives,
+                                                Ledger& ledger);
 
 } // namespace kozero

@@ -114,7 +114,9 @@ TEST_CASE("a run of another family is not resumed") {
   CHECK(differences[0].severity == Severity::forbidden);
 }
 
-TEST_CASE_METHOD(World, "the family trains, and all stages and offload leave the same bits; a delay leaves others, and the same ones") {
+TEST_CASE_METHOD(
+    World,
+    "the family trains, and all stages and offload leave the same bits; a delay leaves others, and the same ones") {
   SharedFolder const folder(world.ranks);
   Config const base = lookup_config(folder.write("text", text_of(3000)));
   for_each_precision(base, [&](Config config, char const* precision) {
