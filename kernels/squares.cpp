@@ -114,6 +114,13 @@ SquareNodes<AnyLane>::SquareNodes(std::int64_t begin, std::int64_t n, std::int64
 }
 
 template <class AnyLane>
+std::int64_t SquareNodes<AnyLane>::most(std::int64_t n) {
+  std::int64_t const rows = (n + columns - 1) / columns;
+  // Whole tiles, and at either end one node of each smaller size.
+  return std::min<std::int64_t>(rows, (rows >> top_level<AnyLane>)+2 * top_level<AnyLane>) * columns;
+}
+
+template <class AnyLane>
 template <class T>
 void SquareNodes<AnyLane>::compute(AnyLane const& lane, double* sums, T const* x) const {
   char const* const label = "kozero::squares";

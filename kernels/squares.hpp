@@ -31,8 +31,10 @@ class SquareNodes {
 public:
   SquareNodes(std::int64_t begin, std::int64_t n, std::int64_t block_size);
 
-  /// Doubles that it takes: eight for each 2048 elements on an accelerator, each 16384 on a host.
+  /// Doubles that it takes: eight for each 2048 elements on an accelerator, each 16384 on a host, and some at the ends.
   std::int64_t size() const { return cut_.count() * square_columns; }
+  /// At the most, wherever n elements begin.
+  static std::int64_t most(std::int64_t n);
   /// In double; the same bits on host and accelerator, as the squares are exact.
   template <class T>
   void compute(AnyLane const& lane, double* sums, T const* x) const;

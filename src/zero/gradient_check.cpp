@@ -29,8 +29,8 @@ GradientCheck::GradientCheck(Plan const& plan, ModelLayout const& layout, Ranks&
     if (wanted.empty()) continue;
     std::int64_t& sums = space == Space::host ? on_host : on_device;
     parts_.push_back({static_cast<int>(p), block, space, wanted, wanted.begin - interval.begin, sums});
-    sums += space == Space::host ? SquareNodes<HostLane>(wanted.begin, wanted.size(), size).size()
-                                 : SquareNodes<Lane>(wanted.begin, wanted.size(), size).size();
+    // Memory for the most, so that no rank takes more than the first, whose shards are the longest.
+    sums += space == Space::host ? SquareNodes<HostLane>::most(wanted.size()) : SquareNodes<Lane>::most(wanted.size());
   }
   device_sums_ = {ledger, Category::workspace, "squares", on_device, DeviceBuffer<double>::Init::none};
   collected_ = {ledger, Category::workspace, "squares", on_device, PinnedBuffer<double>::Init::none};
