@@ -27,7 +27,7 @@ public:
   char const* name() const;
   std::shared_ptr<emulated::Queue> const& queue() const { return queue_; }
 #else
-  Lane(Exec exec, char const* name) : exec_(std::move(exec)), name_(name) {}
+  Lane(Exec exec, char const* name) : exec_(exec), name_(name) {}
   char const* name() const { return name_; }
   /// For what launches: core/launch.hpp, and libraries in enqueue().
   Exec const& exec() const { return exec_; }
