@@ -19,7 +19,8 @@ void run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Micro
                      MicroBatchPlace place, float scale) {
   auto const visits = training_visits(model.units());
   engine.begin(lane, visits, place);
-  for (Visit const visit : visits) {
+  for (int i = 0; i < visits.size(); ++i) {
+    Visit const visit = visits[i];
     auto const params = engine.params(lane, visit);
     if (visit.phase == Phase::forward) {
       model.forward(lane, visit.unit, params, batch);
@@ -57,7 +58,8 @@ double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Batc
     MicroBatch const batch = feed.upload(lane, m);
     auto const visits = evaluation_visits(model.units());
     engine.begin_evaluation(visits);
-    for (Visit const visit : visits) {
+    for (int i = 0; i < visits.size(); ++i) {
+      Visit const visit = visits[i];
       auto const params = engine.params(lane, visit);
       model.forward(lane, visit.unit, params, batch);
       if (visit.unit + 1 == model.units()) model.head().loss(lane, params, batch);
