@@ -1,6 +1,7 @@
 // What a step must not do, as an accelerator would stop for it: take memory, copy from pageable memory, or make the
 // host wait more often than doc/architecture.md says.
 #include "core/activity.hpp"
+#include "support/catch.hpp"
 #include "support/heap_watch.hpp"
 #include "support/training.hpp"
 
@@ -101,7 +102,7 @@ public:
               {"state on the host, stages 2 and 3", host_ && of.stage >= 2},
               {"state on the host, no delay", host_ && !delays},
               {"delayed updates", delays},
-              {"MPI reaches device memory", MpiOptions().device == MpiOptions::DeviceAccess::reached}};
+              {"MPI reaches device memory", host_reaches_device}};
   }
   /// Of each name how often an update.
   std::map<std::string, std::int64_t> counts(std::vector<Wait> const& waits) const {
