@@ -14,7 +14,8 @@ constexpr std::int64_t rows = 64;
 /// A file of 16 Mi ids.
 class Windows {
 public:
-  explicit Windows(std::int64_t context) : tokens_(static_cast<std::size_t>(context + 1)) {
+  explicit Windows(std::int64_t context)
+      : inputs_(static_cast<std::size_t>(context)), targets_(static_cast<std::size_t>(context)) {
     std::string bytes;
     for (std::int64_t i = 0; i < std::int64_t{1} << 24; ++i) {
       auto const id = static_cast<unsigned>(i * 7919 % 50257);
@@ -27,14 +28,15 @@ public:
   }
   std::int64_t count() const { return set_.windows; }
   void read(std::int64_t window) {
-    set_.read_window(window, tokens_);
-    benchmark::DoNotOptimize(tokens_.data());
+    set_.read_window(window, inputs_, targets_);
+    benchmark::DoNotOptimize(inputs_.data());
+    benchmark::DoNotOptimize(targets_.data());
   }
 
 private:
   test::TemporaryFolder folder_;
   TokenSet set_;
-  std::vector<std::int32_t> tokens_;
+  std::vector<std::int32_t> inputs_, targets_;
 };
 
 void read(benchmark::State& state) {

@@ -41,9 +41,11 @@ Corpus split(std::shared_ptr<TokenFile const> const& file, double fraction, std:
 
 } // namespace
 
-void TokenSet::read_window(std::int64_t window, std::span<std::int32_t> out) const {
-  KOZERO_ASSERT(window >= 0 && window < windows);
-  file->read(tokens.begin + window * (static_cast<std::int64_t>(out.size()) - 1), out);
+void TokenSet::read_window(std::int64_t window, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) const {
+  KOZERO_ASSERT(window >= 0 && window < windows && inputs.size() == targets.size());
+  std::int64_t const first = tokens.begin + window * std::ssize(inputs);
+  file->read(first, inputs);
+  file->read(first + 1, targets);
 }
 
 Corpus open_corpus(DataConfig const& data, std::int64_t vocabulary, std::int64_t context) {

@@ -23,8 +23,8 @@ struct TokenSet {
   Interval tokens;                       // of the file
   std::int64_t windows = 0;
 
-  /// The T + 1 tokens of a window in [0, windows), where T + 1 = out.size() and T is the context of this set.
-  void read_window(std::int64_t window, std::span<std::int32_t> out) const;
+  /// Of the T + 1 tokens of a window in [0, windows) the first T and the last T, where T is the context of this set.
+  void read_window(std::int64_t window, std::span<std::int32_t> inputs, std::span<std::int32_t> targets) const;
 };
 
 struct Corpus {

@@ -103,7 +103,7 @@ struct RowSums {
 
 } // namespace
 
-double sum_of_columns(SquareSum::Value const& sums) { return neighbour_sum({sums.begin(), sums.end()}); }
+double sum_of_columns(SquareSum::Value const& sums) { return neighbour_sum(sums); }
 
 template <class AnyLane>
 SquareNodes<AnyLane>::SquareNodes(std::int64_t begin, std::int64_t n, std::int64_t block_size)

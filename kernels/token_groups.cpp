@@ -2,15 +2,17 @@
 
 #include "core/error.hpp"
 
-#include <vector>
+#include <algorithm>
 
 namespace kozero {
 
-std::int64_t group_tokens(std::span<std::int32_t const> tokens, std::int64_t vocabulary, std::span<std::int32_t> starts,
-                          std::span<std::int32_t> positions) {
+std::int64_t group_tokens(std::span<std::int32_t const> tokens, std::span<std::int32_t> scratch,
+                          std::span<std::int32_t> starts, std::span<std::int32_t> positions) {
   std::int64_t const n = std::ssize(tokens);
+  std::int64_t const vocabulary = std::ssize(scratch);
   KOZERO_ASSERT(std::ssize(positions) >= n && std::ssize(starts) >= max_token_groups(n, vocabulary) + 1);
-  std::vector<std::int32_t> next(static_cast<std::size_t>(vocabulary), 0); // how often a token occurs
+  std::span<std::int32_t> const next = scratch;
+  std::ranges::fill(next, 0); // how often a token occurs
   for (std::int64_t i = 0; i < n; ++i) {
     std::int32_t const token = tokens[i];
     KOZERO_REQUIRE(token >= 0 && token < vocabulary,

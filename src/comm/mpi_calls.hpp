@@ -36,6 +36,7 @@ struct MpiRanks::Communicator {
   MPI_Comm handle = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
+  std::vector<MPI_Request> exchanged; // in the exchange of messages that is under way
 };
 
 /// Tags of messages between two ranks: what Ranks::exchange was given, and from first_collective_tag on what

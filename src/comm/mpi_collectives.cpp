@@ -35,12 +35,6 @@ void require_countable(std::int64_t elements) {
                  elements, std::numeric_limits<MpiCount>::max());
 }
 
-std::vector<Interval> shards_of(Partition const& partition) {
-  std::vector<Interval> shards;
-  for (int r = 0; r < partition.ranks(); ++r) shards.push_back(partition.shard(r));
-  return shards;
-}
-
 } // namespace
 
 PinnedBuffer<unsigned char> staging_memory(Ledger& ledger, MpiOptions const& options, int ranks) {
@@ -55,8 +49,8 @@ PinnedBuffer<unsigned char> staging_memory(Ledger& ledger, MpiOptions const& opt
 }
 
 struct MpiCollectives::Impl {
-  Impl(MpiRanks& its_ranks, Ledger& ledger, MpiOptions const& its_options)
-      : ranks(its_ranks), options(its_options), staging(staging_memory(ledger, options, ranks.size())) {}
+  Impl(MpiRanks& its_ranks, Ledger& ledger, MpiOptions const& its_options);
+  ~Impl();
 
   bool stages(Span const& span) const {
     return span.space == Space::device && options.device == MpiOptions::DeviceAccess::staged;
@@ -64,24 +58,36 @@ struct MpiCollectives::Impl {
   std::optional<int> free_slice() const;
   RoundMemory memory(int slice, int half) const;
   void advance_all();
+  /// An operation that no Pending has.
+  template <class AnOperation>
+  AnOperation& spare(std::vector<std::unique_ptr<AnOperation>>& all);
   MessageSpan announce(char const* what, Traffic purpose, std::int64_t elements, DType type);
-  Pending start(MessageSpan span, std::unique_ptr<Operation> operation);
+  Pending start(MessageSpan span, Operation& operation);
+  Pending start(MessageSpan span, Exchange const& exchange, Lane const& lane, Traffic purpose);
 
   MpiRanks& ranks;
   MpiOptions options;
   PinnedBuffer<unsigned char> staging;
   LazyLane copies{"messages"};
   std::array<bool, n_slices> taken{};
+  std::vector<std::unique_ptr<GatherInPlace>> gathers; // as many as there were at once
+  std::vector<std::unique_ptr<RoundsThroughSlice>> exchanges;
   std::vector<Operation*> under_way; // in the order of the calls
   int calls = 0;
   BetweenLaunches const gets_on{[this] { advance_all(); }};
 };
 
-/// A collective of which something is still to be done, by this rank or by others. The Pending owns it.
+/// A collective of which something is still to be done, by this rank or by others; then it can be another one. What it
+/// takes for that it keeps.
 class MpiCollectives::Operation : public Pending::Work {
 public:
-  Operation(Impl& impl, Traffic purpose) : impl_(impl), purpose_(purpose) { impl.under_way.push_back(this); }
-  ~Operation() override { std::erase(impl_.under_way, this); }
+  explicit Operation(Impl& impl) : impl_(impl) {}
+
+  bool is_spare() const { return is_spare_; }
+  void release() override {
+    std::erase(impl_.under_way, this);
+    is_spare_ = done_; // else messages may still come
+  }
 
   /// Whether it waits for a slice, and the one that it gets then.
   virtual bool wants_slice() const { return false; }
@@ -104,30 +110,45 @@ public:
   }
 
 protected:
+  void begin(Traffic purpose) {
+    purpose_ = purpose;
+    arrived_bytes_ = 0;
+    done_ = false;
+    is_spare_ = false;
+    impl_.under_way.push_back(this);
+  }
+
   Impl& impl_;
   std::int64_t arrived_bytes_ = 0;
   bool done_ = false;
   Event finished_; // never recorded where no lane has part in it
 
 private:
-  Traffic purpose_;
+  Traffic purpose_ = Traffic::control;
   MessageSpan span_;
+  bool is_spare_ = true;
 };
 
 /// MPI reads the pieces until it is complete.
 class MpiCollectives::GatherInPlace final : public Operation {
 public:
-  GatherInPlace(Impl& impl, Traffic purpose, Span const& whole, Partition const& partition) : Operation(impl, purpose) {
+  using Operation::Operation;
+
+  void start(Traffic purpose, Span const& whole, Partition const& partition) {
     require_countable(partition.size());
+    counts_.clear();
+    begins_.clear();
     for (int r = 0; r < partition.ranks(); ++r) {
       counts_.push_back(static_cast<MpiCount>(partition.shard(r).size()));
       begins_.push_back(static_cast<MpiDisplacement>(partition.shard(r).begin));
     }
     require_open(whole.data, partition.size() * size_of(whole.type), "MPI_Iallgatherv", LibraryUse::writes);
-    lacks_bytes_ = (partition.size() - partition.shard(impl.ranks.rank()).size()) * size_of(whole.type);
+    lacks_bytes_ = (partition.size() - partition.shard(impl_.ranks.rank()).size()) * size_of(whole.type);
     KOZERO_MPI_COUNTED(MPI_Iallgatherv, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, whole.data, counts_.data(), begins_.data(),
-                       mpi_type(whole.type), impl.ranks.communicator().handle,
+                       mpi_type(whole.type), impl_.ranks.communicator().handle,
                        &requests_.emplace_back(MPI_REQUEST_NULL));
+    looked_at_ = false;
+    begin(purpose);
   }
 
   void advance() override {
@@ -148,13 +169,17 @@ private:
 /// Two series of rounds, each in half a slice.
 class MpiCollectives::RoundsThroughSlice final : public Operation {
 public:
-  RoundsThroughSlice(Impl& impl, Traffic purpose, Lane const& lane, Exchange exchange)
-      : Operation(impl, purpose), exchange_(std::move(exchange)), staged_(impl.stages(exchange_.whole)),
-        tag_(first_collective_tag + 2 * (impl.calls % n_numbers)) {
-    if (exchange_.whole.space != Space::host) given_before_.record(lane);
-  }
-  ~RoundsThroughSlice() override {
-    if (done_) give_slice(); // else messages may still come into it
+  explicit RoundsThroughSlice(Impl& impl)
+      : Operation(impl), series_{Rounds(impl.ranks.communicator(), impl.copies),
+                                 Rounds(impl.ranks.communicator(), impl.copies)} {}
+
+  void start(Traffic purpose, Lane const& lane, Exchange const& exchange) {
+    exchange_ = exchange;
+    staged_ = impl_.stages(exchange.whole);
+    tag_ = first_collective_tag + 2 * (impl_.calls % n_numbers);
+    if (exchange.whole.space != Space::host) given_before_.record(lane);
+    has_begun_ = false;
+    begin(purpose);
   }
 
   bool wants_slice() const override { return !slice_ && (staged_ || exchange_.sums()); }
@@ -165,7 +190,7 @@ public:
 
   void advance() override {
     if (!given_before_.done()) return;
-    if (series_.empty()) begin();
+    if (!std::exchange(has_begun_, true)) begin_series();
     for (Rounds& rounds : series_) arrived_bytes_ += rounds.advance();
     if (!std::ranges::all_of(series_, &Rounds::done)) return;
     if (staged_) finished_.record(impl_.copies);
@@ -174,11 +199,11 @@ public:
   }
 
 private:
-  void begin() {
+  void begin_series() {
     for (int const half : {0, 1}) {
       RoundMemory memory = slice_ ? impl_.memory(*slice_, half) : RoundMemory{.piece_bytes = long_piece_bytes};
       if (!staged_) memory.mirror = nullptr;
-      series_.emplace_back(impl_.ranks.communicator(), exchange_, memory, impl_.copies, tag_ + half, half);
+      series_[static_cast<std::size_t>(half)].begin(exchange_, memory, tag_ + half, half);
     }
   }
   void give_slice() {
@@ -187,12 +212,17 @@ private:
   }
 
   Exchange exchange_;
-  bool staged_;
-  int tag_;
+  bool staged_ = false;
+  int tag_ = 0;
+  bool has_begun_ = false;
   Event given_before_; // to the caller's lane
   std::optional<int> slice_;
-  std::vector<Rounds> series_;
+  std::array<Rounds, 2> series_;
 };
+
+MpiCollectives::Impl::Impl(MpiRanks& its_ranks, Ledger& ledger, MpiOptions const& its_options)
+    : ranks(its_ranks), options(its_options), staging(staging_memory(ledger, options, ranks.size())) {}
+MpiCollectives::Impl::~Impl() = default;
 
 std::optional<int> MpiCollectives::Impl::free_slice() const {
   auto const free = std::ranges::find(taken, false);
@@ -227,18 +257,30 @@ void MpiCollectives::Impl::advance_all() {
   std::erase_if(under_way, [](Operation const* operation) { return operation->done(); });
 }
 
+template <class AnOperation>
+AnOperation& MpiCollectives::Impl::spare(std::vector<std::unique_ptr<AnOperation>>& all) {
+  auto const place = std::ranges::find_if(all, &AnOperation::is_spare);
+  return place == all.end() ? *all.emplace_back(std::make_unique<AnOperation>(*this)) : **place;
+}
+
 /// Of what a collective will bring to this rank, before it begins.
 MessageSpan MpiCollectives::Impl::announce(char const* what, Traffic purpose, std::int64_t elements, DType type) {
   ranks.traffic().add(purpose, elements, size_of(type));
   return {what, name_of(purpose), elements * size_of(type)};
 }
 
-Pending MpiCollectives::Impl::start(MessageSpan span, std::unique_ptr<Operation> operation) {
-  operation->follow(span);
+Pending MpiCollectives::Impl::start(MessageSpan span, Operation& operation) {
+  operation.follow(span);
   ++calls;
-  Pending pending(std::move(operation));
+  Pending pending(operation);
   BetweenLaunches::run();
   return pending;
+}
+
+Pending MpiCollectives::Impl::start(MessageSpan span, Exchange const& exchange, Lane const& lane, Traffic purpose) {
+  auto& operation = spare(exchanges);
+  operation.start(purpose, lane, exchange);
+  return start(span, operation);
 }
 
 MpiCollectives::MpiCollectives(MpiRanks& ranks, Ledger& ledger, MpiOptions const& options) {
@@ -257,11 +299,12 @@ Pending MpiCollectives::all_gather(Lane const& lane, Span whole, Partition const
   MessageSpan const span =
       impl_->announce("all_gather", purpose, partition.size() - partition.shard(rank).size(), whole.type);
   if (impl_->stages(whole)) {
-    return impl_->start(span, std::make_unique<RoundsThroughSlice>(
-                                  *impl_, purpose, lane, Exchange{Exchange::Way::to_all, whole, shards_of(partition)}));
+    return impl_->start(span, {Exchange::Way::to_all, whole, partition}, lane, purpose);
   }
   if (whole.space != Space::host) lane.fence("messages");
-  return impl_->start(span, std::make_unique<GatherInPlace>(*impl_, purpose, whole, partition));
+  auto& gather = impl_->spare(impl_->gathers);
+  gather.start(purpose, whole, partition);
+  return impl_->start(span, gather);
 }
 
 Pending MpiCollectives::reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
@@ -269,9 +312,7 @@ Pending MpiCollectives::reduce_scatter(Lane const& lane, Span whole, Partition c
   auto const [rank, size] = std::pair(impl_->ranks.rank(), impl_->ranks.size());
   MessageSpan const span =
       impl_->announce("reduce_scatter", purpose, (size - 1) * partition.shard(rank).size(), whole.type);
-  return impl_->start(
-      span, std::make_unique<RoundsThroughSlice>(*impl_, purpose, lane,
-                                                 Exchange{Exchange::Way::to_owners, whole, shards_of(partition)}));
+  return impl_->start(span, {Exchange::Way::to_owners, whole, partition}, lane, purpose);
 }
 
 Pending MpiCollectives::all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
@@ -280,18 +321,15 @@ Pending MpiCollectives::all_reduce(Lane const& lane, Span whole, Partition const
   std::int64_t const own = partition.shard(rank).size();
   MessageSpan const span =
       impl_->announce("all_reduce", purpose, (size - 1) * own + partition.size() - own, whole.type);
-  return impl_->start(span, std::make_unique<RoundsThroughSlice>(
-                                *impl_, purpose, lane, Exchange{Exchange::Way::both, whole, shards_of(partition)}));
+  return impl_->start(span, {Exchange::Way::both, whole, partition}, lane, purpose);
 }
 
 Pending MpiCollectives::broadcast(Lane const& lane, Span data, int root, Traffic purpose) {
   KOZERO_ASSERT(0 <= root && root < impl_->ranks.size());
   std::int64_t const comes = impl_->ranks.rank() == root ? 0 : data.count;
   MessageSpan const span = impl_->announce("broadcast", purpose, comes, data.type);
-  std::vector<Interval> parts(static_cast<std::size_t>(impl_->ranks.size()));
-  parts[static_cast<std::size_t>(root)] = {0, data.count};
-  return impl_->start(
-      span, std::make_unique<RoundsThroughSlice>(*impl_, purpose, lane, Exchange{Exchange::Way::to_all, data, parts}));
+  Partition const partition(data.count, impl_->ranks.size());
+  return impl_->start(span, {Exchange::Way::to_all, data, partition, root}, lane, purpose);
 }
 
 } // namespace kozero

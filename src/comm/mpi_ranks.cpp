@@ -20,8 +20,11 @@ MPI_Comm duplicate_of_world() {
 }
 
 void wait_for(MPI_Request request) {
-  std::vector<MPI_Request> requests{request};
-  wait_for_all(requests);
+  int complete = 0;
+  wait_until([&] {
+    KOZERO_MPI(MPI_Test, &request, &complete, MPI_STATUS_IGNORE);
+    return complete != 0;
+  });
 }
 
 int count_of(std::span<std::byte const> bytes) {
@@ -83,7 +86,7 @@ std::unique_ptr<Collectives> MpiRanks::make_collectives(Ledger& ledger) {
 }
 
 void MpiRanks::exchange_messages(std::span<Outgoing const> sends, std::span<Incoming const> receives) {
-  std::vector<MPI_Request> requests;
+  auto& requests = communicator_->exchanged;
   for (auto const& [from, bytes] : receives) {
     require_open(bytes.data(), count_of(bytes), "MPI_Irecv", LibraryUse::writes);
     KOZERO_MPI(MPI_Irecv, bytes.data(), count_of(bytes), MPI_BYTE, from, exchange_tag, communicator_->handle,

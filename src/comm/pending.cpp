@@ -6,7 +6,7 @@ namespace kozero {
 
 void Pending::wait(Lane const& lane) {
   if (!work_) return;
-  std::unique_ptr<Work> const work = std::move(work_);
+  auto const work = std::move(work_);
   work->finish(lane);
 }
 

@@ -17,17 +17,19 @@ namespace kozero {
 /// that waits for it would never get to MPI_Abort. The program must end then without another collective.
 class Pending {
 public:
-  /// What has to be done to finish. Destroying it must not wait for other ranks.
+  /// What has to be done to finish. Whoever makes collectives owns it.
   class Work {
   public:
     virtual ~Work() = default;
     virtual void finish(Lane const& lane) = 0;
     virtual bool done() const = 0;
     virtual std::int64_t arrived_bytes() const = 0;
+    /// The collective is finished, or abandoned; nobody will ask again. Must not wait for other ranks.
+    virtual void release() = 0;
   };
 
   Pending() = default; // already done
-  explicit Pending(std::unique_ptr<Work> work) : work_(std::move(work)) {}
+  explicit Pending(Work& work) : work_(&work) {}
   Pending(Pending&&) = default;
   Pending& operator=(Pending&& other) noexcept;
   ~Pending();
@@ -42,7 +44,10 @@ public:
   std::int64_t arrived_bytes() const { return work_ ? work_->arrived_bytes() : 0; }
 
 private:
-  std::unique_ptr<Work> work_;
+  struct Release {
+    void operator()(Work* work) const { work->release(); }
+  };
+  std::unique_ptr<Work, Release> work_;
 };
 
 } // namespace kozero

@@ -23,20 +23,20 @@ void Ranks::exchange(std::span<Outgoing const> sends, std::span<Incoming const> 
   exchange_messages(sends, receives);
 }
 
-std::vector<std::byte> Ranks::gather_bytes(std::span<std::byte const> mine) {
-  std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
-  std::ranges::copy(mine, all.begin() + rank() * std::ssize(mine));
-  traffic_.add(Traffic::control, std::ssize(all) - std::ssize(mine), 1);
-  gather_parts(all);
-  return all;
+std::span<std::byte const> Ranks::gather_bytes(std::span<std::byte const> mine) {
+  gathered_.resize(mine.size() * static_cast<std::size_t>(size()));
+  std::ranges::copy(mine, gathered_.begin() + rank() * std::ssize(mine));
+  traffic_.add(Traffic::control, std::ssize(gathered_) - std::ssize(mine), 1);
+  gather_parts(gathered_);
+  return gathered_;
 }
 
 template <class T>
 void Ranks::sum_values(std::span<T> values) {
   auto const all = gather_bytes(std::as_bytes(values));
-  std::vector<void const*> pieces;
-  for (int r = 0; r < size(); ++r) pieces.push_back(all.data() + static_cast<std::size_t>(r) * values.size_bytes());
-  tree_sum(dtype_of<T>, pieces, std::ssize(values), values.data());
+  addends_.clear();
+  for (int r = 0; r < size(); ++r) addends_.push_back(all.data() + static_cast<std::size_t>(r) * values.size_bytes());
+  tree_sum(dtype_of<T>, addends_, std::ssize(values), values.data());
 }
 
 void Ranks::sum(std::span<double> values) { sum_values(values); }

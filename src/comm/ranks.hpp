@@ -75,11 +75,13 @@ private:
   virtual void gather_parts(std::span<std::byte> all) = 0;
   virtual void broadcast_bytes(std::span<std::byte> bytes, int root) = 0;
 
-  std::vector<std::byte> gather_bytes(std::span<std::byte const> mine);
+  std::span<std::byte const> gather_bytes(std::span<std::byte const> mine);
   template <class T>
   void sum_values(std::span<T> values);
 
   TrafficLedger traffic_;
+  std::vector<std::byte> gathered_; // of the last gather_bytes()
+  std::vector<void const*> addends_;
 };
 
 /// All ranks of the program: SelfRanks where there is one, else MpiRanks. Collective; MPI must be up.

@@ -9,15 +9,19 @@
 
 namespace kozero {
 
-Rounds::Rounds(MpiRanks::Communicator const& ranks, Exchange const& exchange, RoundMemory const& memory,
-               Lane const& copies, int tag, std::int64_t first_round)
-    : ranks_(ranks), exchange_(exchange), memory_(memory), copies_(copies), tag_(tag),
-      length_(memory.piece_bytes / size_of(exchange.whole.type)), round_(first_round) {}
+void Rounds::begin(Exchange const& exchange, RoundMemory const& memory, int tag, std::int64_t first_round) {
+  exchange_ = exchange;
+  memory_ = memory;
+  tag_ = tag;
+  length_ = memory.piece_bytes / size_of(exchange.whole.type);
+  round_ = first_round;
+  step_ = Step::begin;
+}
 
 std::int64_t Rounds::advance() {
   auto const next = [this] {
     switch (step_) {
-    case Step::begin: return begin();
+    case Step::begin: return begin_round();
     case Step::lowering: return lower();
     case Step::summing: return sum();
     case Step::telling: return tell();
@@ -31,8 +35,9 @@ std::int64_t Rounds::advance() {
   return std::exchange(arrived_bytes_, 0);
 }
 
-Rounds::Outcome Rounds::begin() {
-  bool const left = std::ranges::any_of(exchange_.parts, [&](Interval p) { return round_ * length_ < p.size(); });
+Rounds::Outcome Rounds::begin_round() {
+  bool left = false;
+  for (int r = 0; r < ranks_.size; ++r) left = left || round_ * length_ < exchange_.part(r).size();
   if (!left) {
     step_ = Step::done;
     return Outcome::must_wait;
@@ -63,11 +68,11 @@ Rounds::Outcome Rounds::lower() {
 
 Rounds::Outcome Rounds::sum() {
   if (!messages_complete()) return Outcome::must_wait;
-  std::vector<void const*> addends;
+  addends_.clear();
   for (int r = 0; r < ranks_.size; ++r) {
-    addends.push_back(r == ranks_.rank ? reached(r) : piece(memory_.incoming, r));
+    addends_.push_back(r == ranks_.rank ? reached(r) : piece(memory_.incoming, r));
   }
-  tree_sum(exchange_.whole.type, addends, part(ranks_.rank).size(), reached(ranks_.rank));
+  tree_sum(exchange_.whole.type, addends_, part(ranks_.rank).size(), reached(ranks_.rank));
   if (!exchange_.tells()) {
     step_ = Step::end;
     return Outcome::on;
@@ -114,7 +119,7 @@ bool Rounds::messages_complete() {
 }
 
 Interval Rounds::part(int rank) const {
-  Interval const whole = exchange_.parts[static_cast<std::size_t>(rank)];
+  Interval const whole = exchange_.part(rank);
   return intersect({whole.begin + round_ * length_, whole.begin + (round_ + 1) * length_}, whole);
 }
 

@@ -4,6 +4,7 @@
 #include "core/event.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kozero {
@@ -17,7 +18,13 @@ struct Exchange {
   };
   Way way = Way::to_all;
   Span whole;
-  std::vector<Interval> parts; // by rank
+  Partition partition{0, 1};
+  std::optional<int> root = {}; // who owns all of it, where parts are not the partition's
+
+  Interval part(int rank) const {
+    if (!root) return partition.shard(rank);
+    return rank == *root ? Interval{0, partition.size()} : Interval{};
+  }
 
   bool sums() const { return way != Way::to_all; }
   bool tells() const { return way != Way::to_owners; }
@@ -33,13 +40,16 @@ struct RoundMemory {
 /// Every other round of an exchange, one after another, without ever waiting. Round k moves the k-th run of
 /// piece_bytes of each part. The other rounds may be under way at the same time with another memory and another tag.
 ///
-///     Rounds rounds(communicator, exchange, memory, copies, tag, 0);
+///     Rounds rounds(communicator, copies);
+///     rounds.begin(exchange, memory, tag, 0);
 ///     while (!rounds.done()) arrived += rounds.advance();
 class Rounds {
 public:
   /// `copies` is the lane of copies between device memory and the mirror; it and the communicator must outlive this.
-  Rounds(MpiRanks::Communicator const& ranks, Exchange const& exchange, RoundMemory const& memory, Lane const& copies,
-         int tag, std::int64_t first_round);
+  Rounds(MpiRanks::Communicator const& ranks, Lane const& copies) : ranks_(ranks), copies_(copies) {}
+
+  /// Another exchange, when the one before is done.
+  void begin(Exchange const& exchange, RoundMemory const& memory, int tag, std::int64_t first_round);
 
   /// Gets on until something must come or leave first. What it posts itself it does not look at before the next call.
   /// Returns the bytes of messages that have come.
@@ -51,7 +61,7 @@ private:
   enum class Step { begin, lowering, summing, telling, end, done };
   enum class Outcome { on, must_wait };
 
-  Outcome begin();
+  Outcome begin_round();
   Outcome lower();
   Outcome sum();
   Outcome tell();
@@ -72,15 +82,16 @@ private:
   void for_each_other(Work const& work) const;
 
   MpiRanks::Communicator const& ranks_;
+  Lane const& copies_;
   Exchange exchange_;
   RoundMemory memory_;
-  Lane const& copies_;
-  int tag_;
-  std::int64_t length_; // elements of a piece
-  std::int64_t round_;
-  Step step_ = Step::begin;
+  int tag_ = 0;
+  std::int64_t length_ = 0; // elements of a piece
+  std::int64_t round_ = 0;
+  Step step_ = Step::done;
   Event lowered_;
   std::vector<MPI_Request> receives_, sends_;
+  std::vector<void const*> addends_;
   std::int64_t coming_bytes_ = 0; // of receives_
   std::int64_t arrived_bytes_ = 0;
 };

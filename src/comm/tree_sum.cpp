@@ -19,9 +19,9 @@ constexpr std::int64_t tile = 512;
 
 // The left half of a tree over n ranks holds the largest power of two below n: that is what pairing neighbours gives.
 template <class T>
-void sum_tile(T const* const* pieces, int n, std::int64_t begin, std::int64_t count, Sum<T>* out) {
+void sum_tile(void const* const* pieces, int n, std::int64_t begin, std::int64_t count, Sum<T>* out) {
   if (n == 1) {
-    T const* piece = pieces[0] + begin;
+    T const* const piece = static_cast<T const*>(pieces[0]) + begin;
     host_simd([=] {
       KOZERO_INDEPENDENT
       for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<Sum<T>>(piece[i]);
@@ -30,8 +30,8 @@ void sum_tile(T const* const* pieces, int n, std::int64_t begin, std::int64_t co
   }
   int const left = static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1)));
   Sum<T> right[tile];
-  sum_tile(pieces, left, begin, count, out);
-  sum_tile(pieces + left, n - left, begin, count, right);
+  sum_tile<T>(pieces, left, begin, count, out);
+  sum_tile<T>(pieces + left, n - left, begin, count, right);
   Sum<T> const* const addend = right;
   host_simd([=] {
     KOZERO_INDEPENDENT
@@ -40,17 +40,15 @@ void sum_tile(T const* const* pieces, int n, std::int64_t begin, std::int64_t co
 }
 
 template <class T>
-void sum_typed(std::vector<void const*> const& untyped, std::int64_t count, void* untyped_out) {
-  std::vector<T const*> typed;
-  for (void const* piece : untyped) typed.push_back(static_cast<T const*>(piece));
-  T const* const* pieces = typed.data();
-  int const n = static_cast<int>(typed.size());
+void sum_typed(std::span<void const* const> all, std::int64_t count, void* untyped_out) {
+  void const* const* const pieces = all.data();
+  int const n = static_cast<int>(all.size());
   T* out = static_cast<T*>(untyped_out);
   auto const sum_one = [=](std::int64_t t) {
     std::int64_t const begin = t * tile;
     std::int64_t const length = std::min(tile, count - begin);
     Sum<T> sums[tile]; // not straight into out, which may be one of the pieces
-    sum_tile(pieces, n, begin, length, sums);
+    sum_tile<T>(pieces, n, begin, length, sums);
     Sum<T> const* const from = sums;
     host_simd([=, to = out + begin] {
       KOZERO_INDEPENDENT
@@ -62,7 +60,7 @@ void sum_typed(std::vector<void const*> const& untyped, std::int64_t count, void
 
 } // namespace
 
-void tree_sum(DType type, std::vector<void const*> const& pieces, std::int64_t count, void* out) {
+void tree_sum(DType type, std::span<void const* const> pieces, std::int64_t count, void* out) {
   if (count == 0) return;
   switch (type) {
   case DType::f32: return sum_typed<float>(pieces, count, out);

@@ -2,7 +2,7 @@
 #include "core/dtype.hpp"
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace kozero {
 
@@ -12,6 +12,6 @@ namespace kozero {
 ///
 /// `pieces` has at least one array, one a rank, each with `count` elements in host memory; `out` may be one of them.
 /// Runs on the host's threads, which does not change bits.
-void tree_sum(DType type, std::vector<void const*> const& pieces, std::int64_t count, void* out);
+void tree_sum(DType type, std::span<void const* const> pieces, std::int64_t count, void* out);
 
 } // namespace kozero

@@ -5,7 +5,9 @@
 #include "core/kokkos.hpp"
 
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace kozero {
@@ -83,11 +85,12 @@ private:
   std::vector<NodeSum> nodes_;
 };
 
-/// The sum of `values` as leaves 0, 1, ….
-inline double neighbour_sum(std::vector<double> const& values) {
-  AlignedSum<1> sum(static_cast<std::int64_t>(values.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) sum.add({0, static_cast<std::int64_t>(i)}, {values[i]});
-  return sum.total()[0];
+/// The sum of `values` as leaves 0, 1, …: the left half of a tree has the largest power of two of them below all.
+inline double neighbour_sum(std::span<double const> values) {
+  if (values.empty()) return 0;
+  if (values.size() == 1) return values[0];
+  std::size_t const left = std::bit_floor(values.size() - 1);
+  return neighbour_sum(values.first(left)) + neighbour_sum(values.subspan(left));
 }
 
 } // namespace kozero

@@ -132,7 +132,7 @@ Event& Event::operator=(Event&&) noexcept = default;
 Event::~Event() = default;
 
 void order_after(Lane const& later, Lane const& earlier) {
-  Event here;
+  static Event here; // later lanes have taken it as it was when they were held back
   here.record(earlier);
   here.hold_back(later);
 }

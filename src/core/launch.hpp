@@ -85,6 +85,14 @@ void run_range(Exec const& exec, char const* label, Range range, Functor const& 
   }
 }
 
+// Kokkos' own would make a name for itself on the heap at every call.
+template <class T>
+struct Fill {
+  T* to;
+  T value;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { to[i] = value; }
+};
+
 #if !KOZERO_EMULATED
 using TeamPolicy = Kokkos::TeamPolicy<DeviceExec>;
 
@@ -165,8 +173,7 @@ void fill(Lane const& lane, Pointer<T, Memory> to, std::type_identity_t<T> value
   auto const run = [=] { std::fill_n(to.address, n, value); };
   lane.queue()->push("kozero::fill", {emulated::Kind::kernel, run});
 #else
-  using View = Kokkos::View<T*, Kokkos::LayoutRight, typename Memory::space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-  Kokkos::deep_copy(lane.exec(), View(to.address, static_cast<std::size_t>(n)), value);
+  detail::run_range(lane.exec(), "kozero::fill", Range{n}, detail::Fill<T>{to.address, value});
 #endif
   BetweenLaunches::run();
 }
@@ -175,10 +182,9 @@ void fill(Lane const& lane, Pointer<T, Memory> to, std::type_identity_t<T> value
 template <class T, class Memory>
 void fill(HostLane const&, Pointer<T, Memory> to, std::type_identity_t<T> value, std::int64_t n) {
   static_assert(Memory::kind != Space::device);
-  using View = Kokkos::View<T*, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   if (n <= 0) return;
   HostExec const exec;
-  Kokkos::deep_copy(exec, View(to.address, static_cast<std::size_t>(n)), value);
+  detail::run_range(exec, "kozero::fill", Range{n}, detail::Fill<T>{to.address, value});
   exec.fence();
 }
 

@@ -12,9 +12,10 @@ namespace kozero {
 /// The memory of this rank's tokens: a batch's on the host, those of two micro-batches on their way and on the device.
 /// B = micro, T = context.
 struct BatchBuffers {
-  BatchBuffers(BatchShape const& shape, std::int64_t context, Ledger& ledger);
+  BatchBuffers(BatchShape const& shape, std::int64_t context, std::int64_t vocabulary, Ledger& ledger);
 
   HostBuffer<std::int32_t> inputs, targets; // [accumulate,B,T]
+  HostBuffer<std::int32_t> token_counts;    // [vocabulary], scratch of group_tokens
 
   /// What a micro-batch sends to the device, as one array: inputs [B·T], targets [B·T], then its TokenGroups, starts
   /// [B·T+1] and positions [B·T].

@@ -19,8 +19,8 @@ std::span<std::int32_t> span_of(Buffer<std::int32_t, Memory> const& buffer) {
 
 BatchFeed::BatchFeed(std::shared_ptr<TokenSource> tokens, BatchShape const& shape, std::int64_t context,
                      std::int64_t vocabulary, int rank, Ledger& ledger)
-    : tokens_(std::move(tokens)), shape_(shape), context_(context), vocabulary_(vocabulary), rank_(rank),
-      buffers_(shape, context, ledger) {}
+    : tokens_(std::move(tokens)), shape_(shape), context_(context), rank_(rank),
+      buffers_(shape, context, vocabulary, ledger) {}
 
 TokenRows BatchFeed::rows(std::int64_t m) {
   auto const count = static_cast<std::size_t>(shape_.micro * context_);
@@ -62,7 +62,7 @@ MicroBatch BatchFeed::upload(Lane const& lane, std::int64_t m) {
   std::ranges::copy(batch.inputs, ids.begin());
   std::ranges::copy(batch.targets, ids.begin() + rows_a_micro_batch());
   std::int64_t const groups =
-      group_tokens(batch.inputs, vocabulary_, ids.subspan(2 * n, n + 1), ids.subspan(3 * n + 1, n));
+      group_tokens(batch.inputs, span_of(buffers_.token_counts), ids.subspan(2 * n, n + 1), ids.subspan(3 * n + 1, n));
 
   slot.used.hold_back(up_);
   {

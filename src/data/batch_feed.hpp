@@ -44,7 +44,6 @@ private:
   std::shared_ptr<TokenSource> tokens_;
   BatchShape shape_;
   std::int64_t context_;
-  std::int64_t vocabulary_;
   int rank_;
   BatchBuffers buffers_;
   LazyLane up_{"tokens"};

@@ -3,7 +3,6 @@
 #include "core/error.hpp"
 
 #include <algorithm>
-#include <vector>
 
 namespace kozero {
 
@@ -20,27 +19,18 @@ void for_each_row(TokenRows const& rows, ReadRow const& read_row) {
   }
 }
 
-/// Inputs are the first T tokens of a window, targets the last T.
-void read_row(TokenSet const& set, std::int64_t window, std::span<std::int32_t> inputs,
-              std::span<std::int32_t> targets) {
-  std::vector<std::int32_t> tokens(inputs.size() + 1);
-  set.read_window(window, tokens);
-  std::copy(tokens.begin(), tokens.end() - 1, inputs.begin());
-  std::copy(tokens.begin() + 1, tokens.end(), targets.begin());
-}
-
 } // namespace
 
 void read_training_rows(TokenSet const& set, Sampler const& sampler, std::int64_t first_sample, TokenRows const& rows) {
   for_each_row(rows, [&](std::int64_t row, auto inputs, auto targets) {
-    read_row(set, sampler.window(first_sample + row), inputs, targets);
+    set.read_window(sampler.window(first_sample + row), inputs, targets);
   });
 }
 
 void read_evaluation_rows(TokenSet const& set, std::int64_t first_window, TokenRows const& rows) {
   for_each_row(rows, [&](std::int64_t row, auto inputs, auto targets) {
     if (std::int64_t const window = first_window + row; window < set.windows) {
-      read_row(set, window, inputs, targets);
+      set.read_window(window, inputs, targets);
     } else {
       std::fill(inputs.begin(), inputs.end(), 0);
       std::fill(targets.begin(), targets.end(), no_target);

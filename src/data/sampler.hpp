@@ -12,7 +12,7 @@ namespace kozero {
 /// it lands below W (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002).
 ///
 ///     Sampler sampler(1337, set.windows);
-///     set.read_window(sampler.window(s), tokens);
+///     set.read_window(sampler.window(s), inputs, targets);
 class Sampler {
 public:
   /// Throws when there is no window.

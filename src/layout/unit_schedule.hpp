@@ -32,17 +32,21 @@ struct Visit {
 };
 
 /// In which order a micro-batch visits the units: 0 … n-1, and back when training.
-inline std::vector<Visit> training_visits(int units) {
-  std::vector<Visit> visits;
-  for (int u = 0; u < units; ++u) visits.push_back({u, Phase::forward});
-  for (int u = units - 1; u >= 0; --u) visits.push_back({u, Phase::backward});
-  return visits;
-}
+class Visits {
+public:
+  Visits() = default;
+  Visits(int units, int count) : units_(units), count_(count) {}
+  int size() const { return count_; }
+  Visit operator[](int i) const {
+    return i < units_ ? Visit{i, Phase::forward} : Visit{2 * units_ - 1 - i, Phase::backward};
+  }
 
-inline std::vector<Visit> evaluation_visits(int units) {
-  std::vector<Visit> visits;
-  for (int u = 0; u < units; ++u) visits.push_back({u, Phase::forward});
-  return visits;
-}
+private:
+  int units_ = 0;
+  int count_ = 0;
+};
+
+inline Visits training_visits(int units) { return {units, 2 * units}; }
+inline Visits evaluation_visits(int units) { return {units, units}; }
 
 } // namespace kozero

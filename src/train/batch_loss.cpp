@@ -1,6 +1,5 @@
 #include "train/batch_loss.hpp"
 
-#include "comm/joined_sum.hpp"
 #include "core/launch.hpp"
 #include "kernels/window_sums.hpp"
 
@@ -29,7 +28,8 @@ double BatchLoss::total(Ranks& ranks) {
   for (std::int64_t const first : first_windows_) {
     for (std::int64_t i = 0; i < shape_.micro; ++i) sum_.add({0, first + i}, {*window++});
   }
-  return joined_total(ranks, sum_)[0];
+  joiner_.join(ranks, {&sum_, 1});
+  return sum_.total()[0];
 }
 
 } // namespace kozero

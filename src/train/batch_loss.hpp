@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/ranks.hpp"
+#include "comm/joined_sum.hpp"
 #include "core/aligned_sum.hpp"
 #include "core/event.hpp"
 #include "core/ledger.hpp"
@@ -38,6 +38,7 @@ private:
   Event came_;
   std::vector<std::int64_t> first_windows_; // of the micro-batches
   AlignedSum<1> sum_;
+  SumJoiner<1> joiner_;
 };
 
 } // namespace kozero

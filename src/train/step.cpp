@@ -21,7 +21,8 @@ void run_micro_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Micro
                      MicroBatchPlace place, float scale) {
   auto const visits = training_visits(model.units());
   engine.begin(lane, visits, place);
-  for (Visit const visit : visits) {
+  for (int i = 0; i < visits.size(); ++i) {
+    Visit const visit = visits[i];
     auto const params = engine.params(lane, visit);
     char const* const unit = engine.layout()[static_cast<std::size_t>(visit.unit)].name().c_str();
     if (visit.phase == Phase::forward) {
@@ -65,7 +66,8 @@ double evaluate_batch(Lane const& lane, Model<T>& model, Engine<T>& engine, Batc
     MicroBatch const batch = feed.upload(lane, m);
     auto const visits = evaluation_visits(model.units());
     engine.begin_evaluation(visits);
-    for (Visit const visit : visits) {
+    for (int i = 0; i < visits.size(); ++i) {
+      Visit const visit = visits[i];
       auto const params = engine.params(lane, visit);
       LaneSpan const span(lane, "evaluate", engine.layout()[static_cast<std::size_t>(visit.unit)].name().c_str());
       model.forward(lane, visit.unit, params, batch);

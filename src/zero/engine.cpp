@@ -48,22 +48,22 @@ void Engine<T>::publish_master(Lane const& lane) {
 }
 
 template <class T>
-void Engine<T>::begin(Lane const& lane, std::vector<Visit> const& visits, MicroBatchPlace place) {
+void Engine<T>::begin(Lane const& lane, Visits const& visits, MicroBatchPlace place) {
   params_->begin(visits);
   grads_->begin(lane, place);
   if (pending_ && place.first()) host_update_.begin(pending_->scalars);
 }
 
 template <class T>
-std::vector<Vec<T const>> Engine<T>::params(Lane const& lane, Visit visit) {
+std::span<Vec<T const> const> Engine<T>::params(Lane const& lane, Visit visit) {
   if (host_update_.under_way()) work_beside(lane);
   params_->fetch(lane, visit);
   auto const& uses = uses_[visit.unit];
-  std::vector<Vec<T const>> blocks;
+  read_.clear();
   for (int const block : visit.phase == Phase::forward ? uses.forward : uses.backward) {
-    blocks.push_back(params_->block(block));
+    read_.push_back(params_->block(block));
   }
-  return blocks;
+  return read_;
 }
 
 /// The host's time: as long as the device is at the visit before the last one, it has the last one still before it.
@@ -75,10 +75,10 @@ void Engine<T>::work_beside(Lane const& lane) {
 }
 
 template <class T>
-std::vector<Vec<float>> Engine<T>::grads(Lane const& lane, int unit) {
-  std::vector<Vec<float>> blocks;
-  for (int const block : uses_[unit].gradients) blocks.push_back(grads_->block(lane, block));
-  return blocks;
+std::span<Vec<float> const> Engine<T>::grads(Lane const& lane, int unit) {
+  added_.clear();
+  for (int const block : uses_[unit].gradients) added_.push_back(grads_->block(lane, block));
+  return added_;
 }
 
 /// Whether the present gradient is of use, and by what it is to be clipped.

@@ -15,6 +15,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,14 +59,14 @@ public:
   void initialise(Lane const& lane, std::int64_t seed);
 
   /// A micro-batch that will visit the units in that order.
-  void begin(Lane const& lane, std::vector<Visit> const& visits, MicroBatchPlace place);
+  void begin(Lane const& lane, Visits const& visits, MicroBatchPlace place);
   /// A pass that makes no gradients.
-  void begin_evaluation(std::vector<Visit> const& visits) { params_->begin(visits); }
+  void begin_evaluation(Visits const& visits) { params_->begin(visits); }
 
-  /// The blocks that the next visit reads, in the order of its UnitUses.
-  std::vector<Vec<T const>> params(Lane const& lane, Visit visit);
-  /// Where the backward pass of `unit` adds its gradients, in the order of UnitUses::gradients.
-  std::vector<Vec<float>> grads(Lane const& lane, int unit);
+  /// The blocks that the next visit reads, in the order of its UnitUses; the list stays until the next call.
+  std::span<Vec<T const> const> params(Lane const& lane, Visit visit);
+  /// Where the backward pass of `unit` adds its gradients, in the order of UnitUses::gradients; as with params().
+  std::span<Vec<float> const> grads(Lane const& lane, int unit);
   /// The backward pass of `unit` is done: its own block's gradient is complete for this micro-batch.
   void reduce(Lane const& lane, int unit) { grads_->reduce(lane, unit); }
 
@@ -114,6 +115,8 @@ private:
   HostUpdate<T> host_update_;
   StateHash hash_;
   std::optional<PendingUpdate> pending_;
+  std::vector<Vec<T const>> read_; // params() and
+  std::vector<Vec<float>> added_;  // grads() of the last call
   std::array<Event, 2> visited_; // by the device: the two visits that were launched last, in turn
   int turn_ = 0;
 };

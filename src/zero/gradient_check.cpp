@@ -1,6 +1,5 @@
 #include "zero/gradient_check.hpp"
 
-#include "comm/joined_sum.hpp"
 #include "core/launch.hpp"
 #include "kernels/flat.hpp"
 
@@ -72,9 +71,10 @@ double GradientCheck::norm(Lane const& lane, GradStore& grads) {
       nodes.add_to(blocks_[part.block], collected_.data() + part.sums);
     }
   }
-  std::vector<double> squares;
-  for (auto const& columns : joined_totals(ranks_, blocks_)) squares.push_back(sum_of_columns(columns));
-  return std::sqrt(neighbour_sum(squares));
+  joiner_.join(ranks_, blocks_);
+  squares_.clear();
+  for (auto const& block : blocks_) squares_.push_back(sum_of_columns(block.total()));
+  return std::sqrt(neighbour_sum(squares_));
 }
 
 /// Among the parts' elements, the blocks laid end to end.

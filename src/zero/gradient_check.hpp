@@ -1,5 +1,5 @@
 #pragma once
-#include "comm/ranks.hpp"
+#include "comm/joined_sum.hpp"
 #include "core/event.hpp"
 #include "kernels/squares.hpp"
 #include "layout/block_layout.hpp"
@@ -47,6 +47,8 @@ private:
   HostBuffer<double> host_sums_;
   DeviceBuffer<std::int64_t> first_bad_; // [1]
   std::vector<SquareSum> blocks_;        // Σ g² of each
+  SumJoiner<square_columns> joiner_;
+  std::vector<double> squares_; // the same in one
 };
 
 } // namespace kozero

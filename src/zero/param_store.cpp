@@ -26,7 +26,7 @@ public:
     }
   }
 
-  void begin(std::vector<Visit> const&) override {}
+  void begin(Visits const&) override {}
   void fetch(Lane const& lane, Visit visit) override {
     for (int const block : uses_[visit.unit].forward) pending_[block].wait(lane);
   }
@@ -88,7 +88,7 @@ public:
     }
   }
 
-  void begin(std::vector<Visit> const& visits) override {
+  void begin(Visits const& visits) override {
     visits_ = visits;
     next_ = 0;
   }
@@ -126,7 +126,7 @@ private:
     Pending pending;
   };
 
-  std::vector<int> const& blocks_read(std::size_t visit) const {
+  std::vector<int> const& blocks_read(int visit) const {
     UnitUses const& uses = uses_[visits_[visit].unit];
     return visits_[visit].phase == Phase::forward ? uses.forward : uses.backward;
   }
@@ -148,8 +148,8 @@ private:
   std::vector<DeviceBuffer<T>> shards_;
   std::vector<int> slot_of_block_;
   std::vector<Slot> slots_;
-  std::vector<Visit> visits_;
-  std::size_t next_ = 0;
+  Visits visits_;
+  int next_ = 0; // of them
 };
 
 } // namespace

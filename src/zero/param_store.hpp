@@ -22,7 +22,7 @@ public:
   virtual ~ParamStore() = default;
 
   /// A micro-batch begins; `visits` is the order in which it will ask.
-  virtual void begin(std::vector<Visit> const& visits) = 0;
+  virtual void begin(Visits const& visits) = 0;
   /// Makes the blocks of `visit`, the next one, whole, and starts on those of the visit after it.
   virtual void fetch(Lane const& lane, Visit visit) = 0;
   /// A block that the present visit reads: all its elements.

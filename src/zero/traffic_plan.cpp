@@ -21,7 +21,8 @@ std::vector<std::int64_t> gathers_of_blocks(std::vector<UnitUses> const& uses, s
   };
   auto const visits = training_visits(static_cast<int>(uses.size()));
   for (std::int64_t const alike : {std::int64_t{1}, micro_batches - 1}) {
-    for (Visit const visit : visits) {
+    for (int i = 0; i < visits.size(); ++i) {
+      Visit const visit = visits[i];
       auto const& blocks = visit.phase == Phase::forward ? uses[visit.unit].forward : uses[visit.unit].backward;
       for (int const block : blocks) read(block, alike);
     }

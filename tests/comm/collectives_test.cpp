@@ -280,20 +280,26 @@ TEST_CASE("a pending collective is abandoned while an exception unwinds, and fin
     void finish(Lane const&) override { ++finished; }
     bool done() const override { return false; }
     std::int64_t arrived_bytes() const override { return 0; }
+    void release() override { ++released; }
     int& finished;
+    int released = 0;
   };
   int finished = 0;
-  { Pending const pending(std::make_unique<Counting>(finished)); }
+  Counting work(finished);
+  { Pending const pending(work); }
   CHECK(finished == 1);
+  CHECK(work.released == 1);
   try {
-    Pending const pending(std::make_unique<Counting>(finished));
+    Pending const pending(work);
     throw Error("a rank is gone");
   } catch (Error const&) {
   }
   CHECK(finished == 1);
-  Pending first(std::make_unique<Counting>(finished));
+  CHECK(work.released == 2);
+  Pending first(work);
   Pending second = std::move(first);
   second.wait(Lane());
   second.wait(Lane());
   CHECK(finished == 2);
+  CHECK(work.released == 3);
 }

@@ -18,6 +18,22 @@ std::vector<double> addends(std::int64_t n, std::uint32_t stream) {
   return values;
 }
 
+template <int width>
+using Values = std::vector<typename AlignedSum<width>::Value>;
+
+template <int width>
+Values<width> joined_totals(Ranks& ranks, std::vector<AlignedSum<width>> sums) {
+  SumJoiner<width>().join(ranks, sums);
+  Values<width> totals;
+  for (auto const& sum : sums) totals.push_back(sum.total());
+  return totals;
+}
+
+template <int width>
+typename AlignedSum<width>::Value joined_total(Ranks& ranks, AlignedSum<width> const& sum) {
+  return joined_totals<width>(ranks, {sum})[0];
+}
+
 constexpr std::int64_t counts[] = {0, 1, 2, 7, 8, 9, 100, 1003};
 
 } // namespace

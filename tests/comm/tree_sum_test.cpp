@@ -97,7 +97,7 @@ TEST_CASE("sums of fp16 pass its range on the way, and become infinite where the
 
 TEST_CASE("arrays of bytes have no sum") {
   unsigned char byte = 1;
-  CHECK_THROWS_AS(tree_sum(DType::u8, {&byte}, 1, &byte), Error);
+  CHECK_THROWS_AS(tree_sum(DType::u8, std::array<void const*, 1>{&byte}, 1, &byte), Error);
 }
 
 TEST_CASE("sums have the same bits for every instruction set of the host's loops") {

@@ -51,7 +51,8 @@ Content of_samples(std::int64_t first, std::int64_t count) {
   }
   content.starts.resize(static_cast<std::size_t>(vocabulary + 1));
   content.positions.resize(content.tokens.size());
-  content.starts.resize(group_tokens(content.tokens, vocabulary, content.starts, content.positions) + 1);
+  std::vector<std::int32_t> scratch(static_cast<std::size_t>(vocabulary));
+  content.starts.resize(group_tokens(content.tokens, scratch, content.starts, content.positions) + 1);
   return content;
 }
 

@@ -135,14 +135,13 @@ TEST_CASE("a window is T inputs and the target after them") {
   Corpus const corpus =
       open_corpus({folder.write("c.txt", letters(5 * context + 3)), "0.4", DataFormat::automatic}, 256, context);
   REQUIRE(corpus.validation.windows == 2);
-  std::vector<std::int32_t> tokens(context + 1);
-  auto const text = [&] { return std::string(tokens.begin(), tokens.end()); };
-  corpus.train.read_window(0, tokens);
-  CHECK(text() == "abcdefghi");
-  corpus.train.read_window(2, tokens);
-  CHECK(text() == "qrstuvwxy");
-  corpus.validation.read_window(0, tokens); // token 24 on
-  CHECK(text() == "yzabcdefg");
-  corpus.validation.read_window(1, tokens); // token 32 on
-  CHECK(text() == "ghijklmno");
+  auto const text = [](TokenSet const& set, std::int64_t window) {
+    std::vector<std::int32_t> inputs(context), targets(context);
+    set.read_window(window, inputs, targets);
+    return std::string(inputs.begin(), inputs.end()) + "|" + std::string(targets.begin(), targets.end());
+  };
+  CHECK(text(corpus.train, 0) == "abcdefgh|bcdefghi");
+  CHECK(text(corpus.train, 2) == "qrstuvwx|rstuvwxy");
+  CHECK(text(corpus.validation, 0) == "yzabcdef|zabcdefg"); // token 24 on
+  CHECK(text(corpus.validation, 1) == "ghijklmn|hijklmno"); // token 32 on
 }

@@ -37,7 +37,8 @@ Groups groups_of(std::vector<std::int32_t> const& tokens, std::int64_t vocabular
   Groups groups;
   groups.starts.resize(max_token_groups(std::ssize(tokens), vocabulary) + 1, -1);
   groups.positions.resize(tokens.size(), -1);
-  groups.starts.resize(group_tokens(tokens, vocabulary, groups.starts, groups.positions) + 1);
+  std::vector<std::int32_t> scratch(vocabulary);
+  groups.starts.resize(group_tokens(tokens, scratch, groups.starts, groups.positions) + 1);
   return groups;
 }
 
@@ -126,10 +127,10 @@ TEST_CASE("grouped tokens are the tokens, each once, sorted by id and then by po
 TEST_CASE("a token outside the vocabulary is refused with its place") {
   for (std::int32_t const bad : {-1, 5}) {
     std::vector<std::int32_t> const tokens{0, 4, bad};
-    std::vector<std::int32_t> starts(4), positions(3);
+    std::vector<std::int32_t> starts(4), positions(3), scratch(5);
     std::string message;
     try {
-      group_tokens(tokens, 5, starts, positions);
+      group_tokens(tokens, scratch, starts, positions);
     } catch (Error const& error) {
       message = error.what();
     }

@@ -117,7 +117,8 @@ void print_embedding() {
   auto const tokens = some_tokens(n, vocabulary);
   std::vector<std::int32_t> starts(max_token_groups(n, vocabulary) + 1);
   std::vector<std::int32_t> positions(n);
-  starts.resize(group_tokens(tokens, vocabulary, starts, positions) + 1);
+  std::vector<std::int32_t> scratch(vocabulary);
+  starts.resize(group_tokens(tokens, scratch, starts, positions) + 1);
   auto const starts_d = DeviceArray(starts);
   auto const positions_d = DeviceArray(positions);
   Matrix<T> const dx(n, width, 0, normal_numbers(n * width, 1));
