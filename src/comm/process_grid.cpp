@@ -19,7 +19,7 @@ ProcessGrid::Made& ProcessGrid::make(std::vector<int> const& members, Ranks& wor
   if (static_cast<int>(members.size()) < world.size()) split = world.split(members);
   Ranks& ranks = split ? *split : world;
   auto collectives = ranks.make_collectives(ledger);
-  made_.push_back(std::unique_ptr<Made>(new Made{members, std::move(split), ranks, std::move(collectives)}));
+  made_.push_back(std::make_unique<Made>(Made{members, std::move(split), ranks, std::move(collectives)}));
   return *made_.back();
 }
 

@@ -37,8 +37,8 @@ TEST_CASE("every key stands for a field of its own", "[schema]") {
     auto const& same = *std::ranges::find(others, key.path, &Key::path);
     // Some other legal text for it: none of these is any key's default.
     std::string assigned;
-    for (std::string const text :
-         {"3", "2", "0.7", "false", "true", "uint32", "host", "unit", "wsd", "compute", "fp32", "gpt2-774m", "7MiB", "7min"}) {
+    for (std::string const text : {"3", "2", "0.7", "false", "true", "uint32", "host", "unit", "wsd", "compute", "fp32",
+                                   "gpt2-774m", "7MiB", "7min"}) {
       if (assign(same, text).empty() && text_of(same) != text_of(key)) {
         assigned = text;
         break;
