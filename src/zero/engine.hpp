@@ -117,7 +117,7 @@ private:
   std::optional<PendingUpdate> pending_;
   std::vector<Vec<T const>> read_; // params() and
   std::vector<Vec<float>> added_;  // grads() of the last call
-  std::array<Event, 2> visited_; // by the device: the two visits that were launched last, in turn
+  std::array<Event, 2> visited_;   // by the device: the two visits that were launched last, in turn
   int turn_ = 0;
 };
 
