@@ -211,6 +211,14 @@ TEST_CASE("The edges of a destination are left alone where a pending copy still 
   CHECK(memory.get(0) == 3);
 }
 
+TEST_CASE("A copy that fills no page closes nothing, on whichever side of a page's end it is") {
+  Memory const memory(Space::pinned, 3 * page, "pieces");
+  PendingCopy const behind = close_for_read(memory.at(page + 8), 80, "kozero::up", "link");
+  PendingCopy const before = close_for_read(memory.at(page - 88), 80, "kozero::up", "link");
+  CHECK(is_open(memory.at(page - 8), 16));
+  CHECK(is_open(memory.at(2 * page - 8), 16));
+}
+
 TEST_CASE("Nothing is closed for copies of memory that is not pinned") {
   Memory const host(Space::host, page, "master");
   char plain[16] = {};

@@ -3,6 +3,7 @@
 
 #include "core/emulated/arena.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kozero::emulated {
@@ -24,7 +25,7 @@ struct Closure {
   char const* label;
   char const* lane;
   bool closes(char const* from, char const* to, Access wanted) const {
-    return from < last && first < to && forbids(wanted);
+    return std::max(from, first) < std::min(to, last) && forbids(wanted); // nothing where it fills no page
   }
   /// The same to the byte, for those who ask before they touch.
   bool works_on(char const* from, char const* to, Access wanted) const {
