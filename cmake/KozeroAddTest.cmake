@@ -3,8 +3,9 @@
 # processors, so each runs with one thread unless THREADS says otherwise.
 #
 # On the emulated device (doc/device.md) a test runs under `latest` or what KOZERO_EMULATED_POLICY says, on up to four
-# ranks; with EVERY_POLICY on one and two of them under the other policies too, as NAME_npN_POLICY. NO_LANES: nothing in
-# it is of the device, so it is left out there.
+# ranks; with EVERY_POLICY on one and two of them under the other policies too, as NAME_npN_POLICY. Of those what takes
+# long, more ranks and the reference on two, is labelled `long`: CI leaves it out. NO_LANES: nothing in it is of the
+# device, so it is left out there.
 find_package(Catch2 REQUIRED)
 
 add_library(kozero_test_main STATIC "${PROJECT_SOURCE_DIR}/tests/support/main.cpp")
@@ -55,6 +56,10 @@ function(kozero_add_test name)
       if(NOT arg_RANKS STREQUAL "1")
         string(APPEND test_name _np${ranks})
       endif()
+      set(labels ${arg_LABELS})
+      if(KOZERO_EMULATED AND arg_EVERY_POLICY AND (ranks GREATER 2 OR (ranks EQUAL 2 AND policy STREQUAL immediate)))
+        list(APPEND labels long)
+      endif()
       set(environment OMP_NUM_THREADS=${arg_THREADS} ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1)
       if(NOT policy STREQUAL "as_set")
         string(REPLACE ":" "" suffix ${policy})
@@ -63,7 +68,7 @@ function(kozero_add_test name)
       endif()
       add_test(NAME ${test_name} COMMAND ${command})
       set_tests_properties(${test_name} PROPERTIES
-        TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" PROCESSORS ${ranks} ENVIRONMENT "${environment}")
+        TIMEOUT ${arg_TIMEOUT} LABELS "${labels}" PROCESSORS ${ranks} ENVIRONMENT "${environment}")
     endforeach()
   endforeach()
 endfunction()

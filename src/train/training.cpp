@@ -113,9 +113,9 @@ BatchReport TrainingOf<T>::account_for(StepReport const& step, StepInput const& 
 
 template <class T>
 std::int64_t TrainingOf<T>::drain() {
-  if (counters_.updates_applied >= setup_.config.run.updates) return 0;
-  std::int64_t const applied = engine_.drain(lane_);
+  std::int64_t const applied = counters_.updates_applied < setup_.config.run.updates ? engine_.drain(lane_) : 0;
   counters_.updates_applied += applied;
+  engine_.settle(lane_);
   return applied;
 }
 
