@@ -316,10 +316,17 @@ TEST_CASE("Memory goes although work fails that it waits for, and the rest of th
   CHECK(queue.empty());
 }
 
+TEST_CASE("Work that nobody waits for beside a buffer", "[.]") { // runs below
+  Ledger ledger;
+  DeviceBuffer<float> const buffer(ledger, Category::workspace, "x", 4);
+  Queue queue("main");
+  push(queue, [] {});
+}
+
 TEST_CASE("An unknown policy is told when the first lane is made, and the program ends in good order") {
   std::string const self = std::filesystem::read_symlink("/proc/self/exe");
   test::ProgramResult const result =
-      test::run_program({self, "Memory goes although work fails*"}, {{"KOZERO_EMULATED_POLICY", "late"}});
+      test::run_program({self, "Work that nobody waits for beside a buffer"}, {{"KOZERO_EMULATED_POLICY", "late"}});
   CHECK(result.status == 1);
   CHECK_THAT(result.out, Contains("KOZERO_EMULATED_POLICY is 'late'"));
 }

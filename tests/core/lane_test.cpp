@@ -191,6 +191,8 @@ TEST_CASE("parts of vectors and matrices are where they were cut") {
 
 #if KOZERO_EMULATED
 
+using Catch::Matchers::Contains;
+
 TEST_CASE("what is handed to a lane is all of one buffer, and the error names that") {
   DeviceArray<float> const x(4), y(100);
   Lane const lane;
