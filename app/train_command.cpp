@@ -14,6 +14,7 @@
 #include "train/trainer.hpp"
 
 #include <filesystem>
+#include <memory>
 
 namespace kozero {
 
@@ -23,18 +24,23 @@ namespace fs = std::filesystem;
 
 bool resumes(TrainArguments const& arguments) { return arguments.resume || !arguments.resume_from.empty(); }
 
-/// The run's folder as rank 0 sees it; a folder that holds a run already is not written over by accident.
-fs::path prepare_folder(Config const& config, TrainArguments const& arguments, Ranks& ranks) {
-  std::string path = on_all_ranks(ranks, [&] {
-    if (ranks.rank() != 0) return std::string();
-    RunFolder const folder(config.run.dir);
-    if (folder.holds_checkpoints() && !resumes(arguments) && !arguments.overwrite) {
+/// The run's folder, rank 0's alone; one that holds a run already is not written over by accident.
+std::shared_ptr<RunFolder> hold_folder(Config const& config, TrainArguments const& arguments, Ranks& ranks) {
+  return on_all_ranks(ranks, [&]() -> std::shared_ptr<RunFolder> {
+    if (ranks.rank() != 0) return nullptr;
+    auto folder = std::make_shared<RunFolder>(config.run.dir);
+    if (folder->holds_checkpoints() && !resumes(arguments) && !arguments.overwrite) {
       throw InputError(fmt::format("run folder '{}' holds a run already (it has checkpoints); go on with --resume, or "
                                    "start anew with --overwrite or another run.dir",
-                                   folder.path()));
+                                   folder->path()));
     }
-    return folder.path();
+    return folder;
   });
+}
+
+/// Its path, as rank 0 sees it.
+fs::path path_of(std::shared_ptr<RunFolder> const& folder, Ranks& ranks) {
+  std::string path = folder ? folder->path() : "";
   ranks.broadcast(path, 0);
   return path;
 }
@@ -99,11 +105,13 @@ int run_train(TrainArguments const& arguments) {
     return exit_done;
   }
 
+  auto const folder = hold_folder(config, arguments, *ranks);
   RunInput input{.config = config,
                  .resolved_deck = deck.resolved_yaml,
                  .corpus = corpus,
                  .batch = batch,
-                 .folder = prepare_folder(config, arguments, *ranks),
+                 .folder = path_of(folder, *ranks),
+                 .held_folder = folder,
                  .resume = std::nullopt,
                  .overwrite = arguments.overwrite};
   if (resumes(arguments)) {

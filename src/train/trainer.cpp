@@ -44,16 +44,47 @@ void Trainer::start() {
   }
   on_all_ranks(group_.ranks, [&] {
     if (group_.rank() != 0) return true;
-    RunFolder const folder(input_.folder.string());
-    if (input_.overwrite) folder.remove_checkpoints();
-    folder.write_deck(input_.resolved_deck);
-    metrics_.emplace(open_metrics(folder.metrics_file()));
+    if (input_.overwrite) input_.held_folder->remove_checkpoints();
+    input_.held_folder->write_deck(input_.resolved_deck);
+    metrics_.emplace(open_metrics());
     return true;
   });
 }
 
-MetricsFile Trainer::open_metrics(std::string const& path) const {
-  return input_.resume ? MetricsFile::resume(path, training_->counters().batches_seen) : MetricsFile::create(path);
+MetricsFile Trainer::open_metrics() const {
+  std::string const path = input_.held_folder->metrics_file();
+  return input_.resume ? MetricsFile::resume(path, resume_point(*input_.resume, input_.folder))
+                       : MetricsFile::create(path);
+}
+
+/// Rank 0's: follows a folder that was moved, and makes anew what was removed.
+void Trainer::look_after_folder() {
+  folder_seen_ = std::chrono::steady_clock::now();
+  RunFolder& folder = *input_.held_folder;
+  auto const found = folder.look();
+  if (found == RunFolder::Found::made_anew) folder.write_deck(input_.resolved_deck);
+  bool const anew = metrics_->keep_at(folder.metrics_file()) == MetricsFile::Found::written_anew;
+  if (anew && found == RunFolder::Found::in_place) {
+    log::warn("'{}' was removed while the run goes on; its lines are written anew", folder.metrics_file());
+  }
+}
+
+/// Where the run's folder now is, on all ranks. Collective.
+void Trainer::find_folder() {
+  std::string path = on_all_ranks(group_.ranks, [&] {
+    if (group_.rank() != 0) return std::string();
+    look_after_folder();
+    return input_.held_folder->path();
+  });
+  group_.ranks.broadcast(path, 0);
+  input_.folder = path;
+}
+
+/// Whether the folder has a checkpoint of this state; it may have been removed. Collective.
+bool Trainer::is_saved() const {
+  Counters const& counters = training_->counters();
+  return saved_at_ == counters.batches_seen &&
+         is_latest_checkpoint(checkpoint_path(input_.folder, counters.updates_applied), input_.folder, group_.ranks);
 }
 
 RunOutcome Trainer::run() {
@@ -132,6 +163,7 @@ void Trainer::look_at_skips(BatchReport const& batch) {
 
 void Trainer::record(BatchReport const& batch, double seconds) {
   if (group_.rank() != 0) return;
+  if (seconds_since(folder_seen_) >= 1) look_after_folder();
   Counters const& counters = training_->counters();
   std::int64_t const updates = input_.config.run.updates;
   double const tokens = static_cast<double>(input_.batch.global() * input_.config.model.context);
@@ -178,16 +210,17 @@ void Trainer::run_evaluation() {
 }
 
 void Trainer::save() {
-  std::int64_t const batches_seen = training_->counters().batches_seen;
-  if (saved_at_ == batches_seen) return;
+  find_folder();
+  if (is_saved()) return;
   CheckpointInfo info = training_->checkpoint_info();
   info.deck = input_.resolved_deck;
   info.state_hash = training_->state_hash();
   info.version = version();
   info.text = input_.corpus.train.file->is_text();
+  if (metrics_) info.metrics = metrics_->mark();
   auto const path =
       save_checkpoint(input_.folder, info, training_->state(), input_.config.checkpoint.keep, group_.ranks);
-  saved_at_ = batches_seen;
+  saved_at_ = info.counters.batches_seen;
   hash_ = info.state_hash;
   progress_.clear();
   log::info("saved {}", path.string());

@@ -4,6 +4,7 @@
 #include "core/ledger.hpp"
 #include "io/corpus.hpp"
 #include "io/metrics.hpp"
+#include "io/run_folder.hpp"
 #include "train/progress.hpp"
 #include "train/stop.hpp"
 #include "train/training.hpp"
@@ -23,6 +24,7 @@ struct RunInput {
   Corpus corpus;
   BatchShape batch;
   std::filesystem::path folder;                // of the run, absolute
+  std::shared_ptr<RunFolder> held_folder;      // the same, rank 0's alone: no other run has it
   std::optional<std::filesystem::path> resume; // a checkpoint to go on from
   bool overwrite = false;                      // the folder's old checkpoints go
 };
@@ -48,7 +50,10 @@ public:
 
 private:
   void start();
-  MetricsFile open_metrics(std::string const& path) const;
+  MetricsFile open_metrics() const;
+  void look_after_folder();
+  void find_folder();
+  bool is_saved() const;
   bool one_batch();
   void record(BatchReport const& batch, double seconds);
   void look_at_loss_scale(BatchReport const& batch);
@@ -75,6 +80,7 @@ private:
   std::int64_t evaluated_at_ = -1; // batches_seen of the last evaluation
   std::int64_t saved_at_ = -1;     // and of the newest checkpoint in the run's folder
   std::string hash_;               // of the state at saved_at_
+  std::chrono::steady_clock::time_point folder_seen_ = start_;
   std::optional<double> loss_, val_loss_;
 };
 
