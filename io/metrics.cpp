@@ -42,7 +42,7 @@ MetricsFile MetricsFile::resume(std::string path, ResumePoint const& point) {
   KeptMetrics const kept = metrics_of(path, point);
   if (kept.from_another_lineage || point.former == ResumePoint::Former::kept) keep_metrics_file(path);
   MetricsFile file(std::move(path), kept.text);
-  file.evaluated_at_end_ = kept.evaluated;
+  file.ends_evaluated_ = kept.evaluated;
   return file;
 }
 

@@ -62,7 +62,7 @@ public:
   void end(EndRecord const& record);
 
   /// The last line that a resumed run kept is the evaluation of the batch from which it goes on.
-  bool evaluated_at_end() const { return evaluated_at_end_; }
+  bool ends_evaluated() const { return ends_evaluated_; }
   /// All lines so far, for a checkpoint; they are on disk then, as far as the system can do that.
   MetricsMark mark() const;
 
@@ -80,7 +80,7 @@ private:
   FileDescriptor file_;
   Hash128 hash_; // of all that is in it
   std::int64_t bytes_ = 0;
-  bool evaluated_at_end_ = false;
+  bool ends_evaluated_ = false;
 };
 
 } // namespace kozero

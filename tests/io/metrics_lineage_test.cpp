@@ -96,7 +96,7 @@ TEST_CASE("an evaluation that followed a checkpoint stays, once, and is known") 
   Story const story;
   auto metrics = MetricsFile::create(story.path);
   auto const mark = story.write(metrics, 'a', 1, 2);
-  CHECK(!MetricsFile::resume(story.path, {2, mark}).evaluated_at_end());
+  CHECK(!MetricsFile::resume(story.path, {2, mark}).ends_evaluated());
   metrics = MetricsFile::resume(story.path, {2, mark});
   metrics.evaluation({.batch = 2, .updates_applied = 2, .val_loss = 4});
   SECTION("killed behind it") {}
@@ -105,7 +105,7 @@ TEST_CASE("an evaluation that followed a checkpoint stays, once, and is known") 
   SECTION("killed in the next line") { std::ofstream(story.path, std::ios::app) << R"({"batch":3,"upd)"; }
   for (auto const& known : {std::optional(mark), std::optional<MetricsMark>()}) {
     auto const again = MetricsFile::resume(story.path, {2, known});
-    CHECK(again.evaluated_at_end());
+    CHECK(again.ends_evaluated());
     CHECK(story.read("metrics.jsonl") == "a1 a2 e2");
   }
 }
