@@ -112,13 +112,13 @@ TEST_CASE("a run that is killed leaves its folder free") { // CASES 28
 
 TEST_CASE("a run resumed twice from different checkpoints has one lineage in its metrics") { // CASES 32
   Workshop const shop;
-  std::vector<std::string> const base = {"checkpoint.every=4", "checkpoint.keep=9", "evaluate.every=4"};
+  std::vector<std::string> const same = {"data.validation=0.2", "schedule.kind=constant"};
+  auto const base = with(same, {"checkpoint.every=4", "checkpoint.keep=9", "evaluate.every=4"});
   REQUIRE(run_program(shop.train("whole", with(base, {"run.updates=14"}))).status == 0);
   REQUIRE(run_program(shop.train("run", with(base, {"run.updates=12"}))).status == 0);
   {
-    Program other(
-        shop.train("run", {"run.updates=1000000", "checkpoint.every=1000000", "optimizer.lr=0.01",
-                           "evaluate.every=1000000", "--resume-from", shop.file("run/checkpoints/step-00000004")}));
+    Program other(shop.train("run", with(same, {"run.updates=1000000", "checkpoint.every=1000000", "optimizer.lr=0.01",
+                                                "--resume-from", shop.file("run/checkpoints/step-00000004")})));
     wait_until([&] { return shop.metrics("run").size() >= 40; });
     other.signal(SIGKILL);
     other.wait();
