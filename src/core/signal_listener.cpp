@@ -20,15 +20,19 @@ bool is_ignored(int signal) {
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-sigset_t set_of_stop_signals() {
+/// Those that are listened to, made heedable. One that is ignored would be heard all the same once it is blocked.
+sigset_t heeded_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (auto const& signal : stop_signals) sigaddset(&set, signal.number);
+  for (auto const& signal : stop_signals) {
+    if (signal.number == SIGHUP && is_ignored(SIGHUP)) continue;
+    std::signal(signal.number, SIG_DFL);
+    sigaddset(&set, signal.number);
+  }
   return set;
 }
 
-void listen() {
-  sigset_t const set = set_of_stop_signals();
+void listen(sigset_t const set) {
   for (;;) {
     int number = 0;
     int const error = sigwait(&set, &number);
@@ -40,14 +44,11 @@ void listen() {
 } // namespace
 
 SignalListener::SignalListener() {
-  for (auto const& signal : stop_signals) {
-    if (signal.number != SIGHUP || !is_ignored(SIGHUP)) std::signal(signal.number, SIG_DFL);
-  }
-  sigset_t const set = set_of_stop_signals();
+  sigset_t const set = heeded_signals();
   int const error = pthread_sigmask(SIG_BLOCK, &set, nullptr);
   KOZERO_REQUIRE(error == 0, "signals cannot be blocked ({}); report it", std::strerror(error));
   ending = false;
-  thread_ = std::thread(listen);
+  thread_ = std::thread(listen, set);
 }
 
 SignalListener::~SignalListener() {

@@ -203,12 +203,11 @@ void Trainer::log_update(BatchReport const& batch) {
   auto const batches = static_cast<double>(batches_here_ - std::exchange(logged_batches_, batches_here_));
   double const seconds = batch_seconds_ - std::exchange(logged_seconds_, batch_seconds_);
   double const tokens = batches * static_cast<double>(input_.batch.global() * input_.config.model.context);
-  std::string memory = format_bytes(ledger_.bytes(Space::device));
-  if (auto const host = ledger_.bytes(budget_of(Space::host)); host > 0) memory += " + " + format_bytes(host) + " host";
   progress_.clear();
-  log::info("update {:>6}/{}   loss {:.4f}   norm {:.3g}   lr {:.2e}   {} tokens/s   {}   {} left",
+  log::info("update {:>6}/{}   loss {:.4f}   norm {:.3g}   lr {:.2e}   {} tokens/s   {} + {} host   {} left",
             training_->counters().updates_applied, input_.config.run.updates, batch.loss, batch.update.norm, batch.lr,
-            format_count(tokens / seconds), memory, format_duration(seconds_left()));
+            format_count(tokens / seconds), format_bytes(ledger_.bytes(Space::device)),
+            format_bytes(ledger_.bytes(Space::host) + ledger_.bytes(Space::pinned)), format_duration(seconds_left()));
 }
 
 void Trainer::run_evaluation() {
