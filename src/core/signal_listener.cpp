@@ -15,18 +15,22 @@ std::atomic<int> first_signal = 0;
 std::chrono::steady_clock::time_point heard_at;
 std::atomic<bool> ending = false; // the next signal is the destructor's
 
-bool is_ignored(int signal) {
+bool hup_is_ignored = false;
+
+/// Libraries of networks (PSM, and with it MPICH) put handlers in place as they are loaded, so this looks before them.
+void look_at_hup() {
   struct sigaction action {};
-  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  hup_is_ignored = sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
+[[gnu::used, gnu::section(".preinit_array")]] void (*const before_libraries)() = look_at_hup;
 
 /// Those that are listened to, made heedable. One that is ignored would be heard all the same once it is blocked.
 sigset_t heeded_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (auto const& signal : stop_signals) {
-    if (signal.number == SIGHUP && is_ignored(SIGHUP)) continue;
-    std::signal(signal.number, SIG_DFL);
+    if (signal.number == SIGHUP && hup_is_ignored) continue;
+    std::signal(signal.number, SIG_DFL); // not of a parent either: shells ignore INT of what runs in the background
     sigaddset(&set, signal.number);
   }
   return set;
