@@ -39,6 +39,8 @@ struct CheckpointInfo {
   std::optional<double> pending_gradient_scale = {};
   /// The metrics of the run, up to here; none in older files.
   std::optional<MetricsMark> metrics = {};
+  /// The run owes an evaluation of this state: it was due, and not made when this was saved.
+  bool evaluation_due = false;
   std::int64_t format_version = checkpoint_format_version; // of the files; saving writes the one of today
 };
 

@@ -98,6 +98,10 @@ void MetricsFile::end(EndRecord const& record) {
   write(line(object));
 }
 
+void MetricsFile::note(std::int64_t batch, std::string const& text) {
+  write(line({{"event", "note"}, {"batch", batch}, {"text", text}}));
+}
+
 void MetricsFile::write(std::string const& text) {
   if (!write_all(file_, text)) fail("written", path_);
   count(text);

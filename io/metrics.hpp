@@ -60,6 +60,8 @@ public:
   void update(UpdateRecord const& record);
   void evaluation(EvaluationRecord const& record);
   void end(EndRecord const& record);
+  /// {"event":"note", …}: something about the run that nobody may have seen otherwise.
+  void note(std::int64_t batch, std::string const& text);
 
   /// The last line that a resumed run kept is the evaluation of the batch from which it goes on.
   bool ends_evaluated() const { return ends_evaluated_; }
