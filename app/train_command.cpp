@@ -14,6 +14,7 @@
 #include "train/trainer.hpp"
 
 #include <filesystem>
+#include <memory>
 
 namespace kozero {
 
@@ -21,20 +22,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool resumes(TrainArguments const& arguments) { return arguments.resume || !arguments.resume_from.empty(); }
+bool resumes(TrainArguments const& arguments) { return !arguments.resume.empty() || !arguments.resume_from.empty(); }
 
-/// The run's folder as rank 0 sees it; a folder that holds a run already is not written over by accident.
-fs::path prepare_folder(Config const& config, TrainArguments const& arguments, Ranks& ranks) {
-  std::string path = on_all_ranks(ranks, [&] {
-    if (ranks.rank() != 0) return std::string();
-    RunFolder const folder(config.run.dir);
-    if (folder.holds_checkpoints() && !resumes(arguments) && !arguments.overwrite) {
+/// The run's folder, rank 0's alone; one that holds a run already is not written over by accident.
+std::shared_ptr<RunFolder> hold_folder(Config const& config, TrainArguments const& arguments, Ranks& ranks) {
+  return on_all_ranks(ranks, [&]() -> std::shared_ptr<RunFolder> {
+    if (ranks.rank() != 0) return nullptr;
+    auto folder = std::make_shared<RunFolder>(config.run.dir);
+    if (folder->holds_checkpoints() && !resumes(arguments) && !arguments.overwrite) {
       throw InputError(fmt::format("run folder '{}' holds a run already (it has checkpoints); go on with --resume, or "
                                    "start anew with --overwrite or another run.dir",
-                                   folder.path()));
+                                   folder->path()));
     }
-    return folder.path();
+    return folder;
   });
+}
+
+/// Its path, as rank 0 sees it.
+fs::path path_of(std::shared_ptr<RunFolder> const& folder, Ranks& ranks) {
+  std::string path = folder ? folder->path() : "";
   ranks.broadcast(path, 0);
   return path;
 }
@@ -67,12 +73,17 @@ fs::path check_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape c
   return path;
 }
 
-/// Rank 0 finds it, as ranks may have different working folders.
-fs::path find_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape const& batch, Ranks& ranks) {
-  std::string path = on_all_ranks(
-      ranks, [&] { return ranks.rank() == 0 ? check_checkpoint(wanted, deck, batch).string() : std::string(); });
+/// The checkpoint that the arguments mean, if any. Rank 0 finds it, as ranks may have different working folders.
+std::optional<fs::path> find_checkpoint(TrainArguments const& arguments, RunFolder const* folder, Deck const& deck,
+                                        BatchShape const& batch, Ranks& ranks) {
+  std::string path = on_all_ranks(ranks, [&] {
+    bool const wants_any = arguments.resume == "auto";
+    if (ranks.rank() != 0 || (wants_any && !folder->holds_checkpoints())) return std::string();
+    fs::path const wanted = arguments.resume_from.empty() ? folder->path() : arguments.resume_from;
+    return check_checkpoint(wanted, deck, batch).string();
+  });
   ranks.broadcast(path, 0);
-  return path;
+  return path.empty() ? std::nullopt : std::optional<fs::path>(path);
 }
 
 /// What was predicted beside what was measured, and how the run ended.
@@ -99,17 +110,16 @@ int run_train(TrainArguments const& arguments) {
     return exit_done;
   }
 
+  auto const folder = hold_folder(config, arguments, *ranks);
   RunInput input{.config = config,
                  .resolved_deck = deck.resolved_yaml,
                  .corpus = corpus,
                  .batch = batch,
-                 .folder = prepare_folder(config, arguments, *ranks),
+                 .folder = path_of(folder, *ranks),
+                 .held_folder = folder,
                  .resume = std::nullopt,
                  .overwrite = arguments.overwrite};
-  if (resumes(arguments)) {
-    fs::path const wanted = arguments.resume_from.empty() ? input.folder : fs::path(arguments.resume_from);
-    input.resume = find_checkpoint(wanted, deck, batch, *ranks);
-  }
+  if (resumes(arguments)) input.resume = find_checkpoint(arguments, folder.get(), deck, batch, *ranks);
   auto const grid =
       on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, config.parallel, ledger); });
   RunOutcome const outcome = train(input, grid->state(), ledger);

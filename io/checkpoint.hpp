@@ -1,5 +1,6 @@
 #pragma once
 #include "comm/ranks.hpp"
+#include "io/metrics_lineage.hpp"
 #include "io/state_entry.hpp"
 #include "layout/former_tensor.hpp"
 #include "optim/loss_scale.hpp"
@@ -36,6 +37,10 @@ struct CheckpointInfo {
   std::optional<LossScaleState> loss_scale = {}; // fp16 alone
   /// Of a delayed update, whose gradient is among the entries as kind "gradient": the factor to multiply that by.
   std::optional<double> pending_gradient_scale = {};
+  /// The metrics of the run, up to here; none in older files.
+  std::optional<MetricsMark> metrics = {};
+  /// The run owes an evaluation of this state: it was due, and not made when this was saved.
+  bool evaluation_due = false;
   std::int64_t format_version = checkpoint_format_version; // of the files; saving writes the one of today
 };
 
@@ -52,6 +57,9 @@ struct CheckpointInfo {
 /// which names the rank and its cause; earlier checkpoints and `latest` are then as before.
 std::filesystem::path save_checkpoint(std::filesystem::path const& run_dir, CheckpointInfo const& info,
                                       std::span<StateEntry const> entries, std::int64_t keep, Ranks& ranks);
+
+/// Where a run keeps its checkpoint of so many updates.
+std::filesystem::path checkpoint_path(std::filesystem::path const& run_dir, std::int64_t updates_applied);
 
 /// The folder that a user means by `path`: a checkpoint folder, a run folder or its checkpoints folder (the latest
 /// one), or …/latest. Links are followed, so the answer stays the same when `latest` moves on.

@@ -145,12 +145,12 @@ std::vector<StoredDataset> RankFile::datasets() const {
   std::int64_t const file_bytes = h5::file_bytes(job, file_.id());
   for (std::string const& name : h5::members(job, file_.id())) {
     auto const group_job = reading(path_, name);
-    h5::Group const group(KOZERO_HDF5_CALL(group_job, H5Gopen2(file_.id(), name.c_str(), H5P_DEFAULT)));
+    auto const group = h5::open_group(group_job, file_.id(), name);
     for (std::string const& kind : h5::members(group_job, group.id())) {
       StoredDataset found;
       found.name = name + "/" + kind;
       auto const dataset_job = reading(path_, found.name);
-      h5::Dataset const dataset(KOZERO_HDF5_CALL(dataset_job, H5Dopen2(group.id(), kind.c_str(), H5P_DEFAULT)));
+      auto const dataset = h5::open_dataset(dataset_job, group.id(), kind);
       h5::Datatype const type(KOZERO_HDF5_CALL(dataset_job, H5Dget_type(dataset.id())));
       h5::Dataspace const space(KOZERO_HDF5_CALL(dataset_job, H5Dget_space(dataset.id())));
       auto const known = types_.find(type.id());
@@ -172,7 +172,7 @@ std::vector<StoredDataset> RankFile::datasets() const {
 
 void RankFile::read(StoredDataset const& stored, Interval part, Visit const& visit) const {
   auto const job = reading(path_, stored.name);
-  h5::Dataset const dataset(KOZERO_HDF5_CALL(job, H5Dopen2(file_.id(), stored.name.c_str(), H5P_DEFAULT)));
+  auto const dataset = h5::open_dataset(job, file_.id(), stored.name);
   std::int64_t const count = stored.interval.size();
   std::int64_t const step = std::min(h5::get_integer(job, dataset.id(), "checksum_elements"), count);
   auto const checksums = h5::get_words(job, dataset.id(), h5::checksum_name);

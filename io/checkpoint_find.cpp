@@ -32,6 +32,10 @@ bool is_empty_or_partial(fs::path const& checkpoints) {
 
 } // namespace
 
+fs::path checkpoint_path(fs::path const& run_dir, std::int64_t updates_applied) {
+  return checkpoint::step_path(run_dir / "checkpoints", updates_applied);
+}
+
 fs::path resolve_checkpoint(fs::path const& path) {
   std::error_code ignored;
   KOZERO_REQUIRE(fs::exists(path, ignored), "no checkpoint at '{}' (no such file or folder); {}", path.string(),

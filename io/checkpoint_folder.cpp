@@ -22,6 +22,8 @@ namespace {
 
 constexpr std::string_view step_prefix = "step-";
 constexpr std::string_view partial_suffix = ".partial";
+constexpr char const* new_latest_name = "latest.new";
+constexpr std::string_view old_suffix = ".old";
 constexpr std::size_t step_digits = 8; // or more
 
 std::optional<std::int64_t> step_of(std::string_view name) {
@@ -34,16 +36,39 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   return step;
 }
 
-bool is_partial(std::string_view name) {
-  return name.ends_with(partial_suffix) && step_of(name.substr(0, name.size() - partial_suffix.size()));
+bool is_step_with(std::string_view suffix, std::string_view name) {
+  return name.ends_with(suffix) && step_of(name.substr(0, name.size() - suffix.size()));
+}
+
+bool is_partial(std::string_view name) { return is_step_with(partial_suffix, name); }
+
+bool is_file_of_checkpoint(std::string_view name) {
+  return name == info_name || (name.starts_with("rank-") && name.ends_with(".h5"));
 }
 
 fs::path partial_path(fs::path const& complete) { return complete.string() + std::string(partial_suffix); }
 
-/// Takes the name first: a half removed checkpoint must not look like a whole one.
+/// Removes a checkpoint folder with what kozero wrote in it, or the link that stands for one; a folder with more in it
+/// stays, with that alone. checkpoint.h5 goes first: half a checkpoint must not look like a whole one.
+void remove_own(fs::path const& folder) {
+  if (!fs::is_directory(fs::symlink_status(folder))) {
+    if (fs::is_symlink(folder)) fs::remove(folder);
+    return;
+  }
+  std::vector<fs::path> own;
+  for (auto const& item : fs::directory_iterator(folder)) {
+    bool const is_folder = fs::is_directory(item.symlink_status());
+    if (is_file_of_checkpoint(item.path().filename().string()) && !is_folder) own.push_back(item.path());
+  }
+  std::sort(own.begin(), own.end());
+  for (auto const& file : own) fs::remove(file);
+  if (fs::is_empty(folder)) fs::remove(folder);
+}
+
+/// Takes the name first.
 void remove_complete(fs::path const& complete) {
   fs::rename(complete, partial_path(complete));
-  fs::remove_all(partial_path(complete));
+  remove_own(partial_path(complete));
 }
 
 /// Turns the standard library's exceptions into ours.
@@ -78,6 +103,24 @@ std::vector<std::int64_t> list_steps(fs::path const& checkpoints) {
   return steps;
 }
 
+std::vector<std::string> remove_all_of(fs::path const& checkpoints) {
+  std::vector<fs::path> items;
+  for (auto const& item : fs::directory_iterator(checkpoints)) items.push_back(item.path());
+  std::sort(items.begin(), items.end());
+  std::vector<std::string> others;
+  for (auto const& path : items) {
+    std::string const name = path.filename().string();
+    if (step_of(name) || is_partial(name) || is_step_with(old_suffix, name)) {
+      remove_own(path);
+    } else if (fs::is_symlink(path) && (name == latest_name || name == new_latest_name)) {
+      fs::remove(path);
+    }
+    if (!fs::exists(fs::symlink_status(path))) continue;
+    others.push_back(fs::is_directory(fs::symlink_status(path)) ? name + "/" : name);
+  }
+  return others;
+}
+
 void sync_to_disk(fs::path const& path) {
   int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   bool synced = file >= 0 && ::fsync(file) == 0;
@@ -100,7 +143,7 @@ void NewFolder::start() {
     for (auto const& item : fs::directory_iterator(checkpoints_)) {
       if (is_partial(item.path().filename().string())) stale.push_back(item.path());
     }
-    for (auto const& folder : stale) fs::remove_all(folder);
+    for (auto const& folder : stale) remove_own(folder);
     fs::create_directory(partial_);
   });
 }
@@ -122,8 +165,10 @@ void NewFolder::publish(std::int64_t keep) {
 }
 
 void NewFolder::discard() noexcept {
-  std::error_code ignored;
-  fs::remove_all(partial_, ignored);
+  try {
+    remove_own(partial_);
+  } catch (std::exception const&) { // the next save tries again
+  }
 }
 
 void NewFolder::rename_to_complete() {
@@ -138,18 +183,18 @@ void NewFolder::rename_to_complete() {
   bool const exchanged = false;
 #endif
   if (exchanged) {
-    fs::remove_all(partial_);
+    remove_own(partial_);
   } else {
-    fs::path const old = complete_.string() + ".old";
-    fs::remove_all(old);
+    fs::path const old = complete_.string() + std::string(old_suffix);
+    remove_own(old);
     fs::rename(complete_, old);
     fs::rename(partial_, complete_);
-    fs::remove_all(old);
+    remove_own(old);
   }
 }
 
 void NewFolder::move_latest() {
-  fs::path const next = checkpoints_ / (std::string(latest_name) + ".new");
+  fs::path const next = checkpoints_ / new_latest_name;
   fs::remove(next);
   fs::create_directory_symlink(complete_.filename(), next);
   fs::rename(next, checkpoints_ / latest_name);

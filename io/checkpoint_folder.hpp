@@ -19,6 +19,10 @@ std::string rank_file_name(std::int64_t rank);
 std::vector<std::int64_t> list_steps(std::filesystem::path const& checkpoints);
 std::filesystem::path step_path(std::filesystem::path const& checkpoints, std::int64_t step);
 
+/// Removes all checkpoints and `latest` from <run>/checkpoints. What kozero did not write stays and comes back, by its
+/// path there. Throws std::filesystem's errors.
+std::vector<std::string> remove_all_of(std::filesystem::path const& checkpoints);
+
 /// Forces a file's data, or a folder's names, to disk.
 void sync_to_disk(std::filesystem::path const& path);
 

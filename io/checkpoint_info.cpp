@@ -49,6 +49,17 @@ void get_scales(h5::Job const& job, hid_t file, CheckpointInfo& info) {
   }
 }
 
+void put_metrics(h5::Job const& job, hid_t file, std::optional<MetricsMark> const& mark) {
+  if (!mark) return;
+  h5::put(job, file, "metrics_bytes", mark->bytes);
+  h5::put(job, file, "metrics_hash", mark->hash);
+}
+
+std::optional<MetricsMark> get_metrics(h5::Job const& job, hid_t file) {
+  if (!h5::has_attribute(job, file, "metrics_bytes")) return {};
+  return MetricsMark{get_count(job, file, "metrics_bytes"), h5::get_text(job, file, "metrics_hash")};
+}
+
 } // namespace
 
 void write_info(fs::path const& path, CheckpointInfo const& info) {
@@ -64,6 +75,8 @@ void write_info(fs::path const& path, CheckpointInfo const& info) {
   h5::put(job, file.id(), "state_hash", info.state_hash);
   h5::put(job, file.id(), "text", std::int64_t{info.text});
   put_scales(job, file.id(), info);
+  put_metrics(job, file.id(), info.metrics);
+  if (info.evaluation_due) h5::put(job, file.id(), "evaluation_due", std::int64_t{1});
   h5::put_long_text(job, file.id(), "deck", info.deck);
   file.close(job);
 }
@@ -86,6 +99,8 @@ CheckpointInfo read_info(fs::path const& path) {
   info.state_hash = h5::get_text(job, file.id(), "state_hash");
   info.text = h5::get_integer(job, file.id(), "text") != 0;
   get_scales(job, file.id(), info);
+  info.metrics = get_metrics(job, file.id());
+  info.evaluation_due = h5::has_attribute(job, file.id(), "evaluation_due");
   info.deck = h5::get_long_text(reading(path, "deck"), file.id(), "deck");
   return info;
 }

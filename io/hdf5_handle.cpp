@@ -1,6 +1,7 @@
 #include "io/hdf5_handle.hpp"
 
 #include "core/hash.hpp"
+#include "io/plain_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -83,6 +84,18 @@ std::string without_padding(std::string text) {
   return text;
 }
 
+/// Looks at the link of each part of the path before it is followed.
+void require_no_link_elsewhere(Job const& job, hid_t file, std::string const& path) {
+  for (std::size_t end = 0; end != std::string::npos;) {
+    end = path.find('/', end + 1);
+    std::string const part = path.substr(0, end);
+    H5L_info_t link = {};
+    KOZERO_HDF5_CALL(job, H5Lget_info(file, part.c_str(), &link, H5P_DEFAULT));
+    KOZERO_REQUIRE(link.type == H5L_TYPE_HARD, "{} ('{}' is a link to elsewhere, which is not followed); {}",
+                   job.problem, part, job.advice);
+  }
+}
+
 Attribute create_attribute(Job const& job, hid_t object, char const* name, hid_t type, Dataspace const& space) {
   return Attribute(KOZERO_HDF5_CALL(job, H5Acreate2(object, name, type, space.id(), H5P_DEFAULT, H5P_DEFAULT)));
 }
@@ -128,8 +141,25 @@ File create_file(std::filesystem::path const& path, Job const& job) {
 }
 
 File open_file(std::filesystem::path const& path, Job const& job) {
+  auto const other = other_than_file(path);
+  KOZERO_REQUIRE(!other, "{} (it is {}, which is not followed or waited for); {}", job.problem, *other, job.advice);
   auto const access = file_access(job);
   return File(KOZERO_HDF5_CALL(job, H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id())));
+}
+
+Group open_group(Job const& job, hid_t file, std::string const& path) {
+  require_no_link_elsewhere(job, file, path);
+  return Group(KOZERO_HDF5_CALL(job, H5Gopen2(file, path.c_str(), H5P_DEFAULT)));
+}
+
+Dataset open_dataset(Job const& job, hid_t file, std::string const& path) {
+  require_no_link_elsewhere(job, file, path);
+  Dataset dataset(KOZERO_HDF5_CALL(job, H5Dopen2(file, path.c_str(), H5P_DEFAULT)));
+  Properties const creation(KOZERO_HDF5_CALL(job, H5Dget_create_plist(dataset.id())));
+  bool const external = KOZERO_HDF5_CALL(job, H5Pget_external_count(creation.id())) > 0;
+  bool const here = !external && KOZERO_HDF5_CALL(job, H5Pget_layout(creation.id())) != H5D_VIRTUAL;
+  KOZERO_REQUIRE(here, "{} (its elements are in other files, which are not read); {}", job.problem, job.advice);
+  return dataset;
 }
 
 std::int64_t file_bytes(Job const& job, hid_t object) {
@@ -210,7 +240,7 @@ void put_long_text(Job const& job, hid_t group, char const* name, std::string co
 }
 
 std::string get_long_text(Job const& job, hid_t group, char const* name) {
-  Dataset const dataset(KOZERO_HDF5_CALL(job, H5Dopen2(group, name, H5P_DEFAULT)));
+  auto const dataset = open_dataset(job, group, name);
   Datatype const type(KOZERO_HDF5_CALL(job, H5Dget_type(dataset.id())));
   Dataspace const space(KOZERO_HDF5_CALL(job, H5Dget_space(dataset.id())));
   std::size_t const size = text_size(job, type, space);

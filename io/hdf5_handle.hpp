@@ -66,7 +66,13 @@ using Properties = Handle<H5Pclose>;
 void prepare_library();
 
 File create_file(std::filesystem::path const& path, Job const& job);
+/// For reading; a plain file.
 File open_file(std::filesystem::path const& path, Job const& job);
+
+/// What is in the file itself: an Error where a part of `path` is a link to elsewhere, or where the elements of a
+/// dataset are in other files.
+Group open_group(Job const& job, hid_t file, std::string const& path);
+Dataset open_dataset(Job const& job, hid_t file, std::string const& path);
 
 /// Bytes of the file that an object is in. Nothing in it can be larger, whatever it claims.
 std::int64_t file_bytes(Job const& job, hid_t object);

@@ -1,34 +1,16 @@
 #include "io/mapped_file.hpp"
 
 #include "core/error.hpp"
+#include "io/file_descriptor.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 namespace kozero {
-
-namespace {
-
-class FileDescriptor {
-public:
-  explicit FileDescriptor(int number) : number_(number) {}
-  ~FileDescriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  FileDescriptor(FileDescriptor const&) = delete;
-  FileDescriptor& operator=(FileDescriptor const&) = delete;
-  int get() const { return number_; }
-
-private:
-  int number_;
-};
-
-} // namespace
 
 MappedFile::MappedFile(std::string const& path) {
   auto const refuse = [&](char const* reason) {

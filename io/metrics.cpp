@@ -1,18 +1,14 @@
 #include "io/metrics.hpp"
 
 #include "core/error.hpp"
-#include "core/log.hpp"
 #include "io/json.hpp"
+#include "io/plain_file.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <utility>
 
 namespace kozero {
@@ -33,62 +29,40 @@ std::string line(Json const& object) {
                   path, what, std::strerror(errno)));
 }
 
-enum class Line { of_the_past, of_the_future, broken };
-
-/// Where a line stands to a run of which `batches_seen` batches count.
-Line classify(std::string const& text, std::int64_t batches_seen) {
-  Json const object = Json::parse(text, nullptr, false);
-  if (!object.is_object()) return Line::broken;
-  if (object.contains("event")) return Line::of_the_future; // the end of the former run is none any more
-  auto const batch = object.find("batch");
-  if (batch == object.end() || !batch->is_number_integer()) return Line::broken;
-  return batch->get<std::int64_t>() <= batches_seen ? Line::of_the_past : Line::of_the_future;
-}
-
-/// The lines of a metrics file that a resumed run keeps.
-std::string lines_to_keep(std::string const& path, std::int64_t batches_seen) {
-  if (!std::filesystem::exists(path)) return "";
-  std::ifstream in(path, std::ios::binary);
-  if (!in) fail("read", path);
-  std::string kept, text;
-  for (std::int64_t number = 1; std::getline(in, text); ++number) {
-    bool const torn = in.eof(); // no end of line: it was being written when the run was killed
-    Line const kind = torn ? Line::broken : classify(text, batches_seen);
-    if (kind == Line::of_the_past) kept += text + '\n';
-    if (kind == Line::broken && !torn) {
-      log::warn("'{}': line {} is dropped (no record of a batch: damaged, or not written by kozero)", path, number);
-    }
-  }
-  if (in.bad()) fail("read", path);
-  return kept;
-}
-
 } // namespace
 
-MetricsFile MetricsFile::open(std::string path, int flags) {
-  int const file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | flags, 0666);
-  if (file < 0) fail("opened", path);
-  return {std::move(path), file};
+MetricsFile::MetricsFile(std::string path, std::string const& text)
+    : path_(std::move(path)), file_(replace_file(path_, text)) {
+  count(text);
 }
 
-MetricsFile MetricsFile::create(std::string path) { return open(std::move(path), O_TRUNC); }
+MetricsFile MetricsFile::create(std::string path) { return {std::move(path), ""}; }
 
-MetricsFile MetricsFile::resume(std::string path, std::int64_t batches_seen) {
-  std::string const kept = lines_to_keep(path, batches_seen);
-  MetricsFile fresh = open(path + ".partial", O_TRUNC);
-  fresh.write(kept);
-  // On disk before it takes the other's place, or a power cut could leave neither.
-  if (::fsync(fresh.file_) != 0) fail("written", fresh.path_);
-  if (std::rename(fresh.path_.c_str(), path.c_str()) != 0) fail("replaced", path);
-  fresh.path_ = std::move(path);
-  return fresh;
+MetricsFile MetricsFile::resume(std::string path, ResumePoint const& point) {
+  KeptMetrics const kept = metrics_of(path, point);
+  if (kept.from_another_lineage || point.former == ResumePoint::Former::kept) keep_metrics_file(path);
+  MetricsFile file(std::move(path), kept.text);
+  file.ends_evaluated_ = kept.evaluated;
+  return file;
 }
 
-MetricsFile::MetricsFile(MetricsFile&& other) noexcept
-    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+MetricsMark MetricsFile::mark() const {
+  ::fsync(file_.get()); // where it fails and the lines are lost, the mark fits none
+  return {bytes_, hash_.hex()};
+}
 
-MetricsFile::~MetricsFile() {
-  if (file_ >= 0) ::close(file_);
+MetricsFile::Found MetricsFile::keep_at(std::string const& path) {
+  struct stat ours = {}, there = {};
+  bool const in_place = ::fstat(file_.get(), &ours) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+                        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+  if (in_place) {
+    path_ = path;
+    return Found::in_place;
+  }
+  std::string text = read_all(file_); // a file that was removed lives on while it is open, but for that of another host
+  text.resize(text.rfind('\n') + 1);
+  *this = MetricsFile(path, text);
+  return Found::written_anew;
 }
 
 void MetricsFile::update(UpdateRecord const& record) {
@@ -124,15 +98,18 @@ void MetricsFile::end(EndRecord const& record) {
   write(line(object));
 }
 
+void MetricsFile::note(std::int64_t batch, std::string const& text) {
+  write(line({{"event", "note"}, {"batch", batch}, {"text", text}}));
+}
+
 void MetricsFile::write(std::string const& text) {
-  char const* next = text.data();
-  for (std::size_t left = text.size(); left > 0;) {
-    ssize_t const written = ::write(file_, next, left);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("written", path_);
-    next += written;
-    left -= static_cast<std::size_t>(written);
-  }
+  if (!write_all(file_, text)) fail("written", path_);
+  count(text);
+}
+
+void MetricsFile::count(std::string const& text) {
+  hash_.update(text.data(), text.size());
+  bytes_ += std::ssize(text);
 }
 
 } // namespace kozero

@@ -1,4 +1,8 @@
 #pragma once
+#include "core/hash.hpp"
+#include "io/file_descriptor.hpp"
+#include "io/metrics_lineage.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,27 +50,39 @@ struct EndRecord {
 ///     metrics.update({.batch = 1, .updates_applied = 1, .loss = 5.5});
 class MetricsFile {
 public:
-  /// A new run: an older file of this name is emptied.
+  /// A new run: an older file of this name is replaced.
   static MetricsFile create(std::string path);
-  /// A run that goes on after `batches_seen` batches: lines of later batches and the end of the former run go, a torn
-  /// last line too, so the file reads as that of one run. It is replaced as a whole; a kill leaves the old or the new.
-  static MetricsFile resume(std::string path, std::int64_t batches_seen);
-
-  MetricsFile(MetricsFile&& other) noexcept;
-  MetricsFile& operator=(MetricsFile&&) = delete;
-  ~MetricsFile();
+  /// A run that goes on: the lines that belong to its checkpoint stay, so the file reads as that of one run; those that
+  /// belong to other checkpoints alone are kept beside it (metrics_lineage.hpp). It is replaced as a whole; a kill
+  /// leaves the old or the new.
+  static MetricsFile resume(std::string path, ResumePoint const& point);
 
   void update(UpdateRecord const& record);
   void evaluation(EvaluationRecord const& record);
   void end(EndRecord const& record);
+  /// {"event":"note", …}: something about the run that nobody may have seen otherwise.
+  void note(std::int64_t batch, std::string const& text);
+
+  /// The last line that a resumed run kept is the evaluation of the batch from which it goes on.
+  bool ends_evaluated() const { return ends_evaluated_; }
+  /// All lines so far, for a checkpoint; they are on disk then, as far as the system can do that.
+  MetricsMark mark() const;
+
+  enum class Found { in_place, written_anew };
+  /// The file is to be at `path`, where its folder may have been moved. Where it is not there, its lines so far are
+  /// written there anew. Cheap otherwise.
+  Found keep_at(std::string const& path);
 
 private:
-  MetricsFile(std::string path, int file) : path_(std::move(path)), file_(file) {}
-  static MetricsFile open(std::string path, int flags);
+  MetricsFile(std::string path, std::string const& text);
   void write(std::string const& text);
+  void count(std::string const& text);
 
   std::string path_;
-  int file_ = -1; // descriptor
+  FileDescriptor file_;
+  Hash128 hash_; // of all that is in it
+  std::int64_t bytes_ = 0;
+  bool ends_evaluated_ = false;
 };
 
 } // namespace kozero

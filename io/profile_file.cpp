@@ -69,8 +69,9 @@ void write_events(std::ostream& file, int rank, Profile const& profile) {
 void write_profile(std::filesystem::path const& run_folder, int rank, Profile const& profile) {
   auto const folder = run_folder / "profile";
   std::string const path = folder / fmt::format("rank-{:03}.json", rank);
-  std::error_code exists;
-  std::filesystem::create_directories(folder, exists);
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  std::filesystem::remove(path, ignored); // whatever it is: a link is not followed, a pipe not waited for
   errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << "{\"displayTimeUnit\": \"ms\", \"otherData\": " << Json{{"dropped", profile.dropped()}}

@@ -1,15 +1,20 @@
 #include "io/run_folder.hpp"
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "io/checkpoint_folder.hpp"
+#include "io/metrics_lineage.hpp"
+#include "io/plain_file.hpp"
 
-#include <unistd.h>
+#include <fmt/ranges.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 namespace kozero {
 
@@ -55,30 +60,74 @@ RunFolder::RunFolder(std::string const& dir) {
   if (dir.empty()) throw InputError("run.dir is empty (a run writes its files there); name a folder");
   path_ = std::filesystem::absolute(dir).string(); // links stay: what they lead to may differ from host to host
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  take();
+}
+
+/// The lock comes before all that is looked at or written here.
+void RunFolder::take() {
   make_folder(path_);
-  make_folder(checkpoints());
   try_to_write(path_);
+  lock_.reset();
+  lock_.emplace(path_);
+  folder_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder_.is_open()) refuse(path_, "cannot be opened", std::strerror(errno));
+  make_folder(checkpoints());
   try_to_write(checkpoints());
 }
 
 bool RunFolder::holds_checkpoints() const { return !checkpoint::list_steps(checkpoints()).empty(); }
 
 void RunFolder::remove_checkpoints() const {
-  std::error_code error;
-  std::filesystem::remove_all(checkpoints(), error);
-  if (error) refuse(path_, "keeps its old checkpoints", error.message());
-  make_folder(checkpoints());
+  std::vector<std::string> others;
+  try {
+    others = checkpoint::remove_all_of(checkpoints());
+    for (auto const& file : kept_metrics_files(metrics_file())) std::filesystem::remove(file);
+  } catch (std::filesystem::filesystem_error const& error) {
+    refuse(path_, "keeps its old checkpoints", error.code().message());
+  }
+  if (!others.empty()) {
+    log::warn("'{}' keeps what kozero did not write: {}", checkpoints(), fmt::join(others, ", "));
+  }
 }
 
-void RunFolder::write_deck(std::string const& text) const {
-  errno = 0;
-  std::ofstream file(deck_file(), std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) {
-    throw Error(
-        fmt::format("'{}' cannot be written ({}); free space or correct run.dir", deck_file(), std::strerror(errno)));
+void RunFolder::write_deck(std::string const& text) const { replace_file(deck_file(), text); }
+
+RunFolder::Found RunFolder::look() {
+  if (stands_at(path_)) {
+    if (!lock_->is_in(folder_)) {
+      log::warn("'{}/lock' was removed while the run goes on; it is made anew", path_);
+      lock_.reset();
+      lock_.emplace(path_);
+    }
+    return Found::in_place;
   }
+  if (auto const present = present_path()) {
+    log::warn("run folder '{}' is '{}' now; metrics and checkpoints of this run go on there", path_, *present);
+    path_ = *present;
+    return Found::moved;
+  }
+  log::warn("run folder '{}' was removed while the run goes on; it is made anew, with the metrics so far, and the next "
+            "checkpoint is saved there",
+            path_);
+  take();
+  if (holds_checkpoints()) refuse(path_, "was removed, and another one is in its place", "it has checkpoints");
+  return Found::made_anew;
+}
+
+/// As long as that cannot be told, it does.
+bool RunFolder::stands_at(std::string const& path) const {
+  struct stat ours = {}, there = {};
+  if (::stat(path.c_str(), &there) != 0) return errno != ENOENT && errno != ENOTDIR;
+  if (::fstat(folder_.get(), &ours) != 0) return errno != ESTALE; // NFS: removed by another host
+  return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/// Where the system knows the folder; nothing where it was removed, or moved by another host.
+std::optional<std::string> RunFolder::present_path() const {
+  std::error_code unknown;
+  std::string const path = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", folder_.get()), unknown);
+  if (unknown || !stands_at(path)) return {};
+  return path;
 }
 
 } // namespace kozero

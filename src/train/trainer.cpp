@@ -9,6 +9,7 @@
 #include "io/run_folder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kozero {
 
@@ -24,17 +25,27 @@ TrainingSetup setup_of(RunInput const& input) {
           .tokens = std::make_shared<CorpusTokens>(input.corpus, input.config.run.seed)};
 }
 
+/// A job's end counts where the deck wants to be out before it.
+StopTimes stop_times(RunInput const& input) {
+  auto const& run = input.config.run;
+  StopTimes times{.time_limit_s = run.time_limit_s, .job_end = {}, .before_end_s = run.before_job_end_s.value_or(0)};
+  if (run.before_job_end_s) times.job_end = input.job_end;
+  return times;
+}
+
 } // namespace
 
 Trainer::Trainer(RunInput const& input, Group const& group, Ledger& ledger)
-    : stop_(input.config.run.time_limit_s), input_(input), group_(group),
+    : stop_(stop_times(input)), input_(input), group_(group), ledger_(ledger),
       training_(make_training(setup_of(input), group, ledger)), progress_(group.rank() == 0) {}
 
 /// State from the seed or a checkpoint, and the run's files.
 void Trainer::start() {
   if (input_.config.run.profile) profile().start(profile_capacity);
   if (input_.resume) {
-    hash_ = training_->restore(*input_.resume);
+    CheckpointInfo const info = training_->restore(*input_.resume);
+    hash_ = info.state_hash;
+    evaluation_due_ = info.evaluation_due;
     looked_at_ = training_->counters().updates_applied;
     if (is_latest_checkpoint(*input_.resume, input_.folder, group_.ranks))
       saved_at_ = training_->counters().batches_seen;
@@ -42,26 +53,70 @@ void Trainer::start() {
   } else {
     training_->initialise();
   }
-  on_all_ranks(group_.ranks, [&] {
-    if (group_.rank() != 0) return true;
-    RunFolder const folder(input_.folder.string());
-    if (input_.overwrite) folder.remove_checkpoints();
-    folder.write_deck(input_.resolved_deck);
-    metrics_.emplace(open_metrics(folder.metrics_file()));
-    return true;
+  bool const evaluated = on_all_ranks(group_.ranks, [&] {
+    if (group_.rank() != 0) return false;
+    if (input_.overwrite) input_.held_folder->remove_checkpoints();
+    input_.held_folder->write_deck(input_.resolved_deck);
+    metrics_.emplace(open_metrics());
+    return metrics_->ends_evaluated();
   });
+  if (any_rank(evaluated)) {
+    evaluated_at_ = training_->counters().batches_seen;
+    evaluation_due_ = false;
+  }
 }
 
-MetricsFile Trainer::open_metrics(std::string const& path) const {
-  return input_.resume ? MetricsFile::resume(path, training_->counters().batches_seen) : MetricsFile::create(path);
+/// Collective.
+bool Trainer::any_rank(bool here) const {
+  std::int64_t count = here ? 1 : 0;
+  group_.ranks.sum(std::span(&count, 1));
+  return count > 0;
+}
+
+MetricsFile Trainer::open_metrics() const {
+  std::string const path = input_.held_folder->metrics_file();
+  return input_.resume ? MetricsFile::resume(path, resume_point(*input_.resume, input_.folder))
+                       : MetricsFile::create(path);
+}
+
+/// Rank 0's: follows a folder that was moved, and makes anew what was removed.
+void Trainer::look_after_folder() {
+  folder_seen_ = std::chrono::steady_clock::now();
+  RunFolder& folder = *input_.held_folder;
+  auto const found = folder.look();
+  if (found == RunFolder::Found::made_anew) folder.write_deck(input_.resolved_deck);
+  bool const anew = metrics_->keep_at(folder.metrics_file()) == MetricsFile::Found::written_anew;
+  if (anew && found == RunFolder::Found::in_place) {
+    log::warn("'{}' was removed while the run goes on; its lines are written anew", folder.metrics_file());
+  }
+}
+
+/// Where the run's folder now is, on all ranks. Collective.
+void Trainer::find_folder() {
+  std::string path = on_all_ranks(group_.ranks, [&] {
+    if (group_.rank() != 0) return std::string();
+    look_after_folder();
+    return input_.held_folder->path();
+  });
+  group_.ranks.broadcast(path, 0);
+  input_.folder = path;
+}
+
+/// Whether the folder has a checkpoint of this state; it may have been removed. Collective.
+bool Trainer::is_saved() const {
+  Counters const& counters = training_->counters();
+  return saved_at_ == counters.batches_seen &&
+         is_latest_checkpoint(checkpoint_path(input_.folder, counters.updates_applied), input_.folder, group_.ranks);
 }
 
 RunOutcome Trainer::run() {
   start();
+  if (evaluation_due_) run_evaluation();
   while (!training_->done()) {
     if (!one_batch()) return finish(RunEnd::stopped_early);
+    evaluation_due_ |= due(input_.config.evaluate.every);
     if (due(input_.config.checkpoint.every)) save();
-    if (due(input_.config.evaluate.every)) run_evaluation();
+    if (evaluation_due_) run_evaluation();
     looked_at_ = training_->counters().updates_applied;
   }
   drain();
@@ -84,10 +139,10 @@ StopAsked Trainer::stop_asked() const {
   return [this] { return stop_.wanted(); };
 }
 
-/// One rank's signal is enough. Collective.
+/// One rank's reason is enough. Collective.
 std::string Trainer::stop_reason_of_ranks() const {
-  auto const signals = group_.ranks.gather(stop_.signal());
-  return stop_reason(*std::max_element(signals.begin(), signals.end()));
+  auto const reasons = group_.ranks.gather(stop_.reason());
+  return stop_reason(*std::ranges::max_element(reasons));
 }
 
 /// False when the ranks agree to stop instead.
@@ -134,8 +189,8 @@ void Trainer::look_at_skips(BatchReport const& batch) {
 
 void Trainer::record(BatchReport const& batch, double seconds) {
   if (group_.rank() != 0) return;
+  if (seconds_since(folder_seen_) >= 1) look_after_folder();
   Counters const& counters = training_->counters();
-  std::int64_t const updates = input_.config.run.updates;
   double const tokens = static_cast<double>(input_.batch.global() * input_.config.model.context);
   metrics_->update({.batch = counters.batches_seen,
                     .updates_applied = counters.updates_applied,
@@ -154,23 +209,50 @@ void Trainer::record(BatchReport const& batch, double seconds) {
         "batch {}: update skipped (gradient norm is {}; the first bad tensor is {}); its gradient changes nothing",
         counters.batches_seen, batch.update.norm, batch.update.bad_tensor);
   }
-  double const mean_seconds = seconds_since(start_) / static_cast<double>(batches_here_);
+  batch_seconds_ += seconds;
+  if (due(input_.config.run.log_every)) log_update(batch);
   progress_.show({.update = counters.updates_applied,
-                  .updates = updates,
+                  .updates = input_.config.run.updates,
                   .loss = batch.loss,
                   .lr = batch.lr,
                   .norm = batch.update.norm,
                   .tokens_per_s = tokens / seconds,
-                  .seconds_left = mean_seconds * static_cast<double>(updates - counters.updates_applied)});
+                  .seconds_left = seconds_left()});
+  if (log::lost() && !std::exchange(loss_of_log_noted_, true)) {
+    metrics_->note(counters.batches_seen, "the log could not be written (its reader is gone or its disk full); lines "
+                                          "are missing there");
+  }
+}
+
+/// As fast as it went so far, evaluations and saves included.
+double Trainer::seconds_left() const {
+  double const a_batch = seconds_since(start_) / static_cast<double>(batches_here_);
+  return a_batch * static_cast<double>(input_.config.run.updates - training_->counters().updates_applied);
+}
+
+/// A plain line: what a job's log shows between evaluations. Speed is that since the line before.
+void Trainer::log_update(BatchReport const& batch) {
+  auto const batches = static_cast<double>(batches_here_ - std::exchange(logged_batches_, batches_here_));
+  double const seconds = batch_seconds_ - std::exchange(logged_seconds_, batch_seconds_);
+  double const tokens = batches * static_cast<double>(input_.batch.global() * input_.config.model.context);
+  progress_.clear();
+  log::info("update {:>6}/{}   loss {:.4f}   norm {:.3g}   lr {:.2e}   {} tokens/s   {} + {} host   {} left",
+            training_->counters().updates_applied, input_.config.run.updates, batch.loss, batch.update.norm, batch.lr,
+            format_count(tokens / seconds), format_bytes(ledger_.bytes(Space::device)),
+            format_bytes(ledger_.bytes(Space::host) + ledger_.bytes(Space::pinned)), format_duration(seconds_left()));
 }
 
 void Trainer::run_evaluation() {
   Counters const& counters = training_->counters();
-  if (input_.corpus.validation.windows == 0 || evaluated_at_ == counters.batches_seen) return;
+  if (input_.corpus.validation.windows == 0 || evaluated_at_ == counters.batches_seen) {
+    evaluation_due_ = false;
+    return;
+  }
   auto const loss = training_->evaluate(stop_asked());
   if (!loss) return;
   val_loss_ = loss;
   evaluated_at_ = counters.batches_seen;
+  evaluation_due_ = false;
   if (group_.rank() != 0) return;
   metrics_->evaluation({counters.batches_seen, counters.updates_applied, *val_loss_});
   progress_.clear();
@@ -180,18 +262,22 @@ void Trainer::run_evaluation() {
 }
 
 void Trainer::save() {
-  std::int64_t const batches_seen = training_->counters().batches_seen;
-  if (saved_at_ == batches_seen) return;
+  auto const start = std::chrono::steady_clock::now();
   training_->settle();
+  find_folder();
+  if (is_saved()) return;
   CheckpointInfo info = training_->checkpoint_info();
   info.deck = input_.resolved_deck;
   info.state_hash = training_->state_hash();
   info.version = version();
+  info.evaluation_due = evaluation_due_;
   info.text = input_.corpus.train.file->is_text();
+  if (metrics_) info.metrics = metrics_->mark();
   auto const path =
       save_checkpoint(input_.folder, info, training_->state(), input_.config.checkpoint.keep, group_.ranks);
-  saved_at_ = batches_seen;
+  saved_at_ = info.counters.batches_seen;
   hash_ = info.state_hash;
+  stop_.expect_to_take(2 * seconds_since(start)); // disks have bad days
   progress_.clear();
   log::info("saved {}", path.string());
 }

@@ -283,6 +283,7 @@ TEST_CASE("leftovers of killed runs go, and what is not ours stays") {
   World world;
   world.on_first([&] {
     fs::create_directories(world.checkpoints() / "step-00000003.partial" / "deep");
+    std::ofstream(world.checkpoints() / "step-00000003.partial" / "checkpoint.h5") << "half";
     fs::create_directories(world.checkpoints() / "step-00000005.partial");
     std::ofstream(world.checkpoints() / "step-00000005.partial" / "rank-00099.h5") << "half";
     fs::create_directories(world.checkpoints() / "notes.partial");
@@ -292,7 +293,8 @@ TEST_CASE("leftovers of killed runs go, and what is not ours stays") {
   fs::path const folder = world.save(state, 5);
   world.on_first([&] {
     CHECK(names_in(world.checkpoints()) ==
-          std::vector<std::string>{"latest", "notes.partial", "step-00000005", "step-1"});
+          std::vector<std::string>{"latest", "notes.partial", "step-00000003.partial", "step-00000005", "step-1"});
+    CHECK(names_in(world.checkpoints() / "step-00000003.partial") == std::vector<std::string>{"deep"});
     CHECK(names_in(folder).size() == static_cast<std::size_t>(world.ranks()) + 1);
   });
 }

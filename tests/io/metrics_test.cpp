@@ -4,7 +4,10 @@
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
+#include <sys/resource.h>
+
 #include <cmath>
+#include <csignal>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -49,6 +52,26 @@ std::string story(std::string const& text) {
   }
   return story;
 }
+
+/// Of files that are written, for as long as it lives.
+class SizeLimit {
+public:
+  explicit SizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit const now = {bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~SizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  SizeLimit(SizeLimit const&) = delete;
+  SizeLimit& operator=(SizeLimit const&) = delete;
+
+private:
+  rlimit before_ = {};
+  void (*handler_)(int);
+};
 
 } // namespace
 
@@ -139,7 +162,7 @@ TEST_CASE("the file of a resumed run reads as that of one run") {
   REQUIRE(story(whole) == R"(u1 u2 e2 u3 u4 end"" )");
 
   SECTION("from the middle: later lines and the end go, the others keep their bytes") {
-    MetricsFile metrics = MetricsFile::resume(path, 2);
+    MetricsFile metrics = MetricsFile::resume(path, {2});
     CHECK(story(folder.read("m.jsonl")) == "u1 u2 e2 ");
     metrics.update(update_of(3));
     metrics.update(update_of(4));
@@ -147,29 +170,29 @@ TEST_CASE("the file of a resumed run reads as that of one run") {
     CHECK(folder.read("m.jsonl") == whole);
   }
   SECTION("from the end: only the end goes") {
-    MetricsFile::resume(path, 4).update(update_of(5));
+    MetricsFile::resume(path, {4}).update(update_of(5));
     CHECK(story(folder.read("m.jsonl")) == "u1 u2 e2 u3 u4 u5 ");
   }
   SECTION("from nothing: all go") {
-    MetricsFile::resume(path, 0).update(update_of(1));
+    MetricsFile::resume(path, {0}).update(update_of(1));
     CHECK(story(folder.read("m.jsonl")) == "u1 ");
   }
   SECTION("a line torn by a kill goes, wherever it was cut") {
     std::size_t const last_update = whole.find("{\"event\"");
     for (std::size_t cut = last_update; cut > last_update - 20; --cut) {
       folder.write("m.jsonl", whole.substr(0, cut));
-      MetricsFile::resume(path, 4).update(update_of(5));
+      MetricsFile::resume(path, {4}).update(update_of(5));
       CHECK(story(folder.read("m.jsonl")) == (cut == last_update ? "u1 u2 e2 u3 u4 u5 " : "u1 u2 e2 u3 u5 "));
     }
   }
   SECTION("lines that are no records go") {
     folder.write("m.jsonl", "{\"batch\":\"one\"}\n[1]\n\nnot json\n" + whole);
-    MetricsFile::resume(path, 2).update(update_of(3));
+    MetricsFile::resume(path, {2}).update(update_of(3));
     CHECK(story(folder.read("m.jsonl")) == "u1 u2 e2 u3 ");
   }
   SECTION("a file that was lost is begun anew") {
     std::filesystem::remove(path);
-    MetricsFile::resume(path, 2).update(update_of(3));
+    MetricsFile::resume(path, {2}).update(update_of(3));
     CHECK(story(folder.read("m.jsonl")) == "u3 ");
   }
   CHECK_FALSE(std::filesystem::exists(path + ".partial"));
@@ -180,8 +203,11 @@ TEST_CASE("a file that cannot be written is an error with its name and the cause
   CHECK(contains(message_of<Error>([&] { MetricsFile::create(folder.file("no/m.jsonl")); }),
                  {"no/m.jsonl", "No such file", "; "}));
   CHECK(contains(message_of<Error>([&] { MetricsFile::create(folder.path()); }), {folder.path(), "directory"}));
-  if (std::filesystem::exists("/dev/full")) {
-    MetricsFile metrics = MetricsFile::create("/dev/full");
-    CHECK(contains(message_of<Error>([&] { metrics.update(update_of(1)); }), {"/dev/full", "No space left", "; free"}));
-  }
+  CHECK_FALSE(std::filesystem::exists(folder.path() + ".partial"));
+
+  MetricsFile metrics = MetricsFile::create(folder.file("m.jsonl"));
+  SizeLimit const limit(0); // met like a full disk
+  CHECK(contains(message_of<Error>([&] { metrics.update(update_of(1)); }), {"m.jsonl", "too large", "; free"}));
+  CHECK(contains(message_of<Error>([&] { MetricsFile::resume(folder.file("m.jsonl"), {1}).update(update_of(2)); }),
+                 {"m.jsonl", "too large", "; free"}));
 }

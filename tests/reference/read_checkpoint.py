@@ -7,6 +7,7 @@ numbers, windows, batches), gpt2.md (forward, first values), metrics.md and deck
     each dataset with its checksums, and the state with state_hash
     the held-out loss of the checkpoint's update with that in metrics.jsonl
     the loss of the batch that comes next with that in metrics.jsonl
+    the part of metrics.jsonl that the checkpoint was saved with with its hash
     at update 0 every tensor with its first values
 
 and says "differ", with exit status 1, where a loss is off by more than 1e-5, in runs of 16 bits 2e-2, relative, where
@@ -333,6 +334,16 @@ def check_losses(checkpoint, metrics, trained, held_out, report):
     report.loss("its loss", checkpoint.loss(trained[windows]), said(metrics, "loss", batch=batches + 1), tolerance)
 
 
+def check_mark(attributes, path, report):
+    """The metrics that the checkpoint says it was saved with; older ones say nothing."""
+    if "metrics_bytes" not in attributes:
+        return
+    size = int(attributes["metrics_bytes"])
+    ours = xxhash.xxh3_128_hexdigest(path.read_bytes()[:size])
+    report.line("metrics", f"{size} bytes, {ours}   stored {attributes['metrics_hash']}",
+                ours == attributes["metrics_hash"])
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -355,7 +366,9 @@ def main():
         check_first_values(checkpoint, report)
     trained, held_out = read_windows(checkpoint.deck, arguments.data or checkpoint.deck["data.train"],
                                      arguments.validation)
-    metrics = read_metrics(arguments.metrics or folder.parent.parent / "metrics.jsonl")
+    metrics_file = arguments.metrics or folder.parent.parent / "metrics.jsonl"
+    check_mark(checkpoint.attributes, metrics_file, report)
+    metrics = read_metrics(metrics_file)
     check_losses(checkpoint, metrics, trained, held_out, report)
     for what, windows, asked in (("train", trained, arguments.train), ("held-out", held_out, arguments.held_out)):
         for w in asked:

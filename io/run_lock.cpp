@@ -1,0 +1,113 @@
+#include "io/run_lock.hpp"
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "io/json.hpp"
+#include "io/plain_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <thread>
+
+namespace kozero {
+
+namespace {
+
+constexpr char const* name = "lock";
+
+std::string host() {
+  std::array<char, 256> text = {};
+  return ::gethostname(text.data(), text.size() - 1) == 0 ? text.data() : "?";
+}
+
+/// What the scheduler calls this job; empty where there is none.
+std::string job() {
+  for (char const* const variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}) {
+    if (char const* const value = std::getenv(variable)) return value;
+  }
+  return "";
+}
+
+std::string now() {
+  std::time_t const seconds = std::time(nullptr);
+  std::tm parts = {};
+  ::gmtime_r(&seconds, &parts);
+  std::array<char, 32> text = {};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+std::string self() {
+  Json owner = {{"host", host()}, {"pid", ::getpid()}, {"since", now()}};
+  if (std::string const id = job(); !id.empty()) owner["job"] = id;
+  return owner.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+/// Who a lock's text says that it is; empty where it says nothing.
+std::string described(std::string const& text) {
+  Json const owner = Json::parse(text, nullptr, false);
+  auto const word = [&](char const* key) {
+    return owner.is_object() && owner.contains(key) && owner[key].is_string() ? owner[key].get<std::string>() : "";
+  };
+  if (word("host").empty() || !owner.contains("pid") || !owner["pid"].is_number_integer()) return "";
+  std::string const id = word("job");
+  return fmt::format("process {} on host {}{}, since {}", owner["pid"].get<std::int64_t>(), word("host"),
+                     id.empty() ? "" : ", job " + id, word("since"));
+}
+
+/// One that has just begun has not yet said who it is.
+std::string owner_of(FileDescriptor const& file) {
+  for (int tries = 0; tries < 20; ++tries) {
+    if (auto const owner = described(read_all(file)); !owner.empty()) return owner;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return "it does not say which";
+}
+
+enum class Outcome { held, held_by_another, no_locks };
+
+/// Of the open file, not of the process: closing another descriptor of it frees nothing.
+Outcome take(FileDescriptor const& file) {
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (::fcntl(file.get(), F_OFD_SETLK, &whole) == 0) return Outcome::held;
+  return errno == EAGAIN || errno == EACCES ? Outcome::held_by_another : Outcome::no_locks;
+}
+
+} // namespace
+
+RunLock::RunLock(std::string const& folder) {
+  std::string const path = folder + '/' + name;
+  file_ = open_plain_file(path, O_RDWR | O_CREAT);
+  KOZERO_REQUIRE(file_.is_open(), "'{}' cannot be made (its folder is gone); set run.dir to another one", path);
+  switch (take(file_)) {
+  case Outcome::held: break;
+  case Outcome::held_by_another:
+    throw InputError(fmt::format("run folder '{}' is in use by another run ({}); wait until it ends, stop it, or set "
+                                 "another run.dir",
+                                 folder, owner_of(file_)));
+  case Outcome::no_locks:
+    log::warn("run folder '{}' is not locked (its file system has no locks: {}); see to it that no other run writes "
+              "there",
+              folder, std::strerror(errno));
+  }
+  bool const written = ::ftruncate(file_.get(), 0) == 0 && write_all(file_, self());
+  KOZERO_REQUIRE(written, "'{}' cannot be written ({}); free space or correct run.dir", path, std::strerror(errno));
+}
+
+bool RunLock::is_in(FileDescriptor const& folder) const {
+  struct stat ours = {}, there = {};
+  if (::fstat(file_.get(), &ours) != 0) return false;
+  if (::fstatat(folder.get(), name, &there, AT_SYMLINK_NOFOLLOW) != 0) return errno != ENOENT;
+  return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+} // namespace kozero
