@@ -2,6 +2,7 @@
 
 #include "core/between_launches.hpp"
 #include "core/error.hpp"
+#include "core/heartbeat.hpp"
 
 #include <sched.h>
 
@@ -46,11 +47,15 @@ MPI_Datatype mpi_type(DType type) {
 bool all_complete(std::vector<MPI_Request>& requests) {
   int complete = 0;
   KOZERO_MPI(MPI_Testall, static_cast<int>(requests.size()), requests.data(), &complete, MPI_STATUSES_IGNORE);
-  if (complete != 0) requests.clear();
-  return complete != 0;
+  if (complete == 0) return false;
+  requests.clear();
+  heartbeat().arrive();
+  return true;
 }
 
 void wait_until(std::function<bool()> const& reached) {
+  if (reached()) return;
+  Heartbeat::Wait const wait;
   while (!reached()) {
     BetweenLaunches::run();
     if (reached()) return;

@@ -15,11 +15,12 @@ namespace kozero {
 
 struct RunConfig {
   std::string name = "run";
-  std::string dir = "runs/run";       // everything that the run writes goes here
-  std::int64_t seed = 1337;           // of parameters and data order
-  std::int64_t updates = 100;         // optimizer steps, skipped ones not counted
-  std::optional<double> time_limit_s; // key time_limit: save and leave with exit status 75 after so many seconds
-  bool profile = false;               // write when everything began and ended
+  std::string dir = "runs/run";              // everything that the run writes goes here
+  std::int64_t seed = 1337;                  // of parameters and data order
+  std::int64_t updates = 100;                // optimizer steps, skipped ones not counted
+  std::optional<double> time_limit_s;        // key time_limit: save and leave with exit status 75 after so many seconds
+  std::optional<double> stall_limit_s = 600; // key stall_limit: end all ranks when one does nothing for so many seconds
+  bool profile = false;                      // write when everything began and ended
   friend bool operator==(RunConfig const&, RunConfig const&) = default;
 };
 

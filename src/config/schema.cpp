@@ -97,6 +97,8 @@ std::vector<Key> keys_of(Config& c) {
        "optimizer steps of the whole run, skipped ones not counted; the schedule ends there"},
       {"run.time_limit", &c.run.time_limit_s, positive, harmless,
        "after so long, save and leave with exit status 75, to be resumed", Measure::seconds},
+      {"run.stall_limit", &c.run.stall_limit_s, Limits{.low = 1}, harmless,
+       "end the run when a rank does nothing for so long; none: wait for it for ever", Measure::seconds},
       {"run.profile", &c.run.profile, anything, harmless,
        "write a trace of the last spans of units, messages and the host, to be seen in Perfetto"},
   };
