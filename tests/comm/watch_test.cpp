@@ -30,7 +30,7 @@ RankState rank_at(std::int64_t number, std::string_view place, bool waits, std::
 std::vector<RankState> waiting_for_one(std::int64_t ticks) {
   std::vector<RankState> ranks(8, rank_at(1234, "reduce_scatter of gradients", true, ticks));
   ranks[2] = rank_at(1233, "all_gather of parameters", false, ticks);
-  ranks[2].host = "b";
+  ranks[2].host = std::string(1, 'b');
   return ranks;
 }
 
@@ -60,9 +60,9 @@ TEST_CASE("the rank that is not heard of is at fault, whatever it said last") { 
     auto ranks = waiting_for_one(10);
     ranks[2].last.waits = waits ? 1 : 0;
     ranks[2].last.idle_ticks = 0;
-    ranks[2].silent_ticks = 9;
+    ranks[2].silent_ticks = 10; // the first of them was less than a second
     CHECK(!judge(ranks, ten_ticks));
-    ranks[2].silent_ticks = 10;
+    ranks[2].silent_ticks = 11;
     check(ranks, Fault::silent, {2});
   }
 }
@@ -81,7 +81,7 @@ TEST_CASE("a rank that is not watched may be at work") {
   std::vector<RankState> ranks(3, rank_at(7, "barrier", true, 100));
   ranks[1] = {.host = "a", .silent_ticks = 100};
   CHECK(!judge(ranks, ten_ticks));
-  ranks[2].silent_ticks = 10;
+  ranks[2].silent_ticks = 11;
   check(ranks, Fault::silent, {2});
 }
 
@@ -106,12 +106,13 @@ TEST_CASE("without a limit nobody is stuck") {
 
 TEST_CASE("the message names ranks, hosts and where all are") { // CASES 27
   auto ranks = waiting_for_one(600);
+  ranks[2].silent_ticks = 601;
   std::string const text = explain({Fault::silent, {2}}, ranks, 600);
   CHECK(text ==
         "rank 2 on host b has not been heard of for 10m 00s (stopped, or its node or the network hangs); look at that "
         "node, then go on with --resume:\n"
         "  ranks 0-1, 3-7 wait in reduce_scatter of gradients, number 1234\n"
-        "  rank 2 has reached all_gather of parameters, number 1233");
+        "  rank 2 was last heard of in all_gather of parameters, number 1233");
   ranks[0] = {.host = "a"};
   ranks[1].link = Link::left;
   ranks[3] = rank_at(0, "", false);

@@ -72,20 +72,24 @@ struct Place {
   std::int64_t collectives = 0;
   std::string name;
   bool waits = false;
+  bool was = false; // when it was last heard of
 
   friend auto operator<=>(Place const&, Place const&) = default;
 };
 
 Place place_of(RankState const& rank) {
   if (rank.link == Link::none) return {};
-  return {rank.link, rank.last.collectives, rank.last.place.data(), rank.last.waiting()};
+  bool const was = rank.link == Link::lost || rank.silent_ticks > 2;
+  return {rank.link, rank.last.collectives, rank.last.place.data(), rank.last.waiting() && !was, was};
 }
 
 std::string to_text(Place const& place, bool one) {
   if (place.link == Link::none) return one ? "is not watched" : "are not watched";
   if (place.link == Link::left) return one ? "is at its end" : "are at their end";
   if (place.collectives == 0) return one ? "has reached no collective" : "have reached no collective";
-  char const* const verb = place.waits ? (one ? "waits in" : "wait in") : (one ? "has reached" : "have reached");
+  char const* const verb = place.was     ? (one ? "was last heard of in" : "were last heard of in")
+                           : place.waits ? (one ? "waits in" : "wait in")
+                                         : (one ? "has reached" : "have reached");
   return fmt::format("{} {}, number {}", verb, place.name, place.collectives);
 }
 
@@ -147,8 +151,7 @@ std::optional<Verdict> judge(std::span<RankState const> ranks, Patience const& p
   if (!lost.empty()) return Verdict{Fault::lost, std::move(lost)};
   if (!patience.stalled) return std::nullopt;
   std::int64_t const limit = *patience.stalled;
-  auto silent =
-      ranks_that(ranks, [&](auto const& rank) { return rank.link == Link::up && rank.silent_ticks >= limit; });
+  auto silent = ranks_that(ranks, [&](auto const& rank) { return rank.link == Link::up && rank.silent_ticks > limit; });
   if (!silent.empty()) return Verdict{Fault::silent, std::move(silent)};
   auto idle = ranks_that(ranks, [&](auto const& rank) {
     return rank.link == Link::up && !rank.last.waiting() && rank.last.idle_ticks >= limit;

@@ -108,7 +108,7 @@ void KeeperLink::tick() {
 
 bool KeeperLink::is_missed(Patience const& patience) const {
   if (state_ == State::lost) return silent_ticks_ >= patience.lost;
-  return state_ == State::up && patience.stalled && silent_ticks_ >= *patience.stalled;
+  return state_ == State::up && patience.stalled && silent_ticks_ > *patience.stalled;
 }
 
 } // namespace kozero::watch

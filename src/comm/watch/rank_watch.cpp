@@ -204,10 +204,11 @@ void RankWatch::Impl::look_at_ranks() {
 
 /// Where nobody is left who would say more.
 void RankWatch::Impl::look_at_keepers() {
+  Patience const patience = patience_.and_more(2);
   bool missed = false;
   for (auto const& link : links_) {
     if (!link->was_up()) continue;
-    if (!link->is_missed(patience_)) return;
+    if (!link->is_missed(patience)) return;
     missed = true;
   }
   if (!missed) return;

@@ -25,7 +25,10 @@ void Stragglers::start_window(std::span<RankState const> ranks) {
 }
 
 std::vector<std::string> Stragglers::look(std::span<RankState const> ranks) {
-  if (begins_.empty()) start_window(ranks);
+  if (begins_.empty()) {
+    start_window(ranks);
+    return {};
+  }
   if (++ticks_ < least_ticks) return {};
   std::vector<Pace> paces;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
