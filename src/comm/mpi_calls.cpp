@@ -63,6 +63,11 @@ void wait_until(std::function<bool()> const& reached) {
   }
 }
 
+void keep_messages_moving() {
+  int any = 0;
+  KOZERO_MPI(MPI_Iprobe, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &any, MPI_STATUS_IGNORE);
+}
+
 void wait_for_all(std::vector<MPI_Request>& requests) {
   wait_until([&] { return all_complete(requests); });
 }

@@ -53,5 +53,7 @@ bool all_complete(std::vector<MPI_Request>& requests);
 /// that are under way: another rank may need these to come where this one waits for it.
 void wait_until(std::function<bool()> const& reached);
 void wait_for_all(std::vector<MPI_Request>& requests);
+/// Libraries may send the rest of a message that counts as sent within a later call alone: this is one.
+void keep_messages_moving();
 
 } // namespace kozero

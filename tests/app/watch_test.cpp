@@ -102,8 +102,7 @@ TEST_CASE("a stopped rank ends the run within the limit and some seconds, by one
     auto const ended = run.wait(15s);
     INFO(ended.err);
     CHECK(ended.status != 0);
-    CHECK(
-        contains(ended.err, {"kozero: " + rank_text(rank) + " on host ", "has not been heard of for 3.0s", "number "}));
+    CHECK(contains(ended.err, {"kozero: " + rank_text(rank) + " on host ", "has not been heard of for ", "number "}));
     CHECK(times(ended.err, "kozero: ") == 1);
   }
 }

@@ -45,7 +45,7 @@ std::vector<std::string> own_addresses() {
     if (at->ifa_addr == nullptr || !leads_out) continue;
     if (auto const address = address_of(*at->ifa_addr)) found.push_back(*address);
   }
-  std::ranges::stable_partition(found, [](auto const& address) { return address.is_v4(); });
+  std::stable_partition(found.begin(), found.end(), [](auto const& address) { return address.is_v4(); });
   found.resize(std::min(found.size(), most));
   std::vector<std::string> texts;
   for (auto const& address : found) texts.push_back(address.to_string());

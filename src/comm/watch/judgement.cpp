@@ -74,7 +74,7 @@ struct Place {
   bool waits = false;
   bool was = false; // when it was last heard of
 
-  friend auto operator<=>(Place const&, Place const&) = default;
+  friend bool operator==(Place const&, Place const&) = default;
 };
 
 Place place_of(RankState const& rank) {
@@ -97,9 +97,9 @@ std::string to_text(Place const& place, bool one) {
 std::string describe_places(std::span<RankState const> ranks) {
   std::vector<std::pair<Place, std::vector<int>>> groups;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    Place place = place_of(ranks[r]);
+    Place const place = place_of(ranks[r]);
     auto group = std::ranges::find(groups, place, [](auto const& known) -> Place const& { return known.first; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {std::move(place), {}});
+    if (group == groups.end()) group = groups.insert(groups.end(), {place, {}});
     group->second.push_back(static_cast<int>(r));
   }
   constexpr std::size_t most_lines = 20;
@@ -122,10 +122,10 @@ std::optional<Verdict> judge_waits(std::span<RankState const> ranks, std::int64_
   auto const here = ranks_that(ranks, [](RankState const& rank) { return rank.link == Link::up; });
   if (here.empty()) return std::nullopt;
   auto const reached = [&](int r) { return ranks[static_cast<std::size_t>(r)].last.collectives; };
-  auto const [least, most] = std::ranges::minmax(here, {}, reached);
-  if (reached(least) == reached(most)) return Verdict{Fault::all_wait, here};
+  std::int64_t const least = reached(std::ranges::min(here, {}, reached));
+  if (least == reached(std::ranges::max(here, {}, reached))) return Verdict{Fault::all_wait, here};
   Verdict verdict{Fault::behind, {}};
-  std::ranges::copy_if(here, std::back_inserter(verdict.ranks), [&](int r) { return reached(r) == reached(least); });
+  std::ranges::copy_if(here, std::back_inserter(verdict.ranks), [&](int r) { return reached(r) == least; });
   return verdict;
 }
 

@@ -1,5 +1,6 @@
 #include "comm/watch/rank_watch.hpp"
 
+#include "comm/mpi_calls.hpp"
 #include "comm/watch/judgement.hpp"
 #include "comm/watch/keeper.hpp"
 #include "comm/watch/keeper_link.hpp"
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -28,7 +30,7 @@ namespace {
 using namespace watch;
 using namespace std::chrono_literals;
 
-constexpr int n_keepers = 2;
+constexpr std::int64_t n_keepers = 2;
 constexpr std::int64_t connected_by = 15; // ticks; who has not come by then is named
 
 /// A thread that no signal interrupts: they are the other threads' business.
@@ -57,7 +59,7 @@ std::thread start_quiet_thread(Work&& work) {
 Patience patience_of(int rank, std::optional<double> stall_limit_s) {
   Patience patience;
   if (stall_limit_s) patience.stalled = std::llround(std::ceil(*stall_limit_s));
-  return patience.and_more(2 * std::min(rank, n_keepers));
+  return patience.and_more(2 * std::min<std::int64_t>(rank, n_keepers));
 }
 
 } // namespace
@@ -93,6 +95,7 @@ private:
   Heartbeat::Reading seen_;
   Report report_;
   bool told_leave_ = false;
+  std::atomic<bool> has_ended_ = false;
   std::thread thread_; // last: it uses the rest
 };
 
@@ -109,7 +112,7 @@ RankWatch::Impl::Impl(Ranks& ranks, std::optional<double> stall_limit_s)
   for (std::string const& text : ranks.gather(own.to_text())) {
     Contact contact = Contact::of_text(text);
     hosts.push_back(contact.host);
-    if (keepers.size() < n_keepers) keepers.push_back(std::move(contact));
+    if (std::ssize(keepers) < n_keepers) keepers.push_back(std::move(contact));
   }
   auto const changed = [this] { settle(); };
   keeper_.emplace(std::move(acceptor), Keeper::Self{rank_, own.token}, hosts, changed);
@@ -131,12 +134,16 @@ RankWatch::Impl::~Impl() {
 void RankWatch::Impl::leave() {
   if (!thread_.joinable()) return;
   heartbeat().reach("the run's end");
-  Heartbeat::Wait const wait;
   asio::post(context_, [this] {
     report_.leaves = 1;
     look_at_main_thread();
     for (auto const& link : links_) link->leave();
     settle();
+  });
+  // What this rank sent last may need its MPI library to be called, for others to come to their end.
+  wait_until([this] {
+    keep_messages_moving();
+    return has_ended_.load();
   });
   thread_.join();
 }
@@ -151,6 +158,7 @@ void RankWatch::Impl::run() {
   } catch (std::exception const& error) {
     log::error("{} is not watched any more ({}); a stuck rank will not end the run", called(), error.what());
   }
+  has_ended_ = true;
 }
 
 /// The next tick is a second from now: however long this process was stopped, one tick has gone by.
