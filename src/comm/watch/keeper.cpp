@@ -31,7 +31,9 @@ void Keeper::accept() {
   acceptor_->async_accept([this](asio::error_code const& error, Tcp::socket socket) {
     accepting_ = false;
     if (error) return; // as no file is left to open; the next tick tries again
-    socket.non_blocking(true);
+    asio::error_code ignored;
+    socket.non_blocking(true, ignored);
+    socket.set_option(Tcp::no_delay(true), ignored); // a run's end waits for these words
     read_hello(connections_.emplace_back(std::make_shared<Connection>(std::move(socket))));
     accept();
   });
