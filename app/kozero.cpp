@@ -83,7 +83,7 @@ private:
     command.add_option("deck", plan.deck, "Input deck (YAML); its data files are not looked at")->required();
     command.add_option("overrides", plan.overrides, "Keys of the deck with other values");
     command.add_option("--ranks", plan.ranks, "Data-parallel ranks; none need be there")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 18))
         ->capture_default_str();
     command.add_flag("--json", plan.json, "Print one JSON object, with bytes as integers");
     command.footer("Start it alone, without mpiexec: --ranks says how many.\n");

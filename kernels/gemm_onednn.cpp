@@ -233,10 +233,10 @@ void gemm(Lane const& lane, std::int64_t m, std::int64_t n, std::int64_t k, R* c
           Operand<T> b, T const* bias, Into into) {
   if (m == 0 || n == 0) return;
   Product<T, R> const product{{m, n, k}, c, c_stride, a, b, bias, into};
-  compile_ahead(product);
   auto const multiply_all = [product](Lane::Exec const&) {
+    compile_ahead(product); // here, as the lane may come to it when others have been compiled and old ones forgotten
     FirstError error;
-    launch(HostLane(), "kozero::gemm", Range{product.grid.tiles(), Range::Schedule::dynamic}, [&](std::int64_t tile) {
+    launch(HostLane(), "kozero::gemm", DynamicRange{product.grid.tiles()}, [&](std::int64_t tile) {
       try {
         compute(product, tile_at(product.grid, tile));
       } catch (...) {

@@ -53,6 +53,8 @@ bool all_complete(std::vector<MPI_Request>& requests) {
   return true;
 }
 
+bool is_waiting() { return heartbeat().waits(); }
+
 void wait_until(std::function<bool()> const& reached) {
   if (reached()) return;
   Heartbeat::Wait const wait;

@@ -17,12 +17,14 @@ class Heartbeat {
 public:
   /// Some work was done. Does not count within a Wait, where nothing gets on but by arrive().
   void beat() {
-    if (!waits_.load(std::memory_order_relaxed)) add(beats_, 1);
+    if (!waits()) add(beats_, 1);
   }
   /// Messages have come or left.
   void arrive() { add(beats_, 1); }
   /// A collective begins here: of all ranks, which count them alike. The texts must stay for good.
   void reach(char const* what, char const* of = "");
+
+  bool waits() const { return waits_.load(std::memory_order_relaxed); }
 
   class Wait {
   public:

@@ -3,6 +3,7 @@
 #include "core/activity.hpp"
 #include "core/error.hpp"
 #include "core/event.hpp"
+#include "core/launch.hpp"
 #include "core/profile.hpp"
 
 #if KOZERO_EMULATED
@@ -54,7 +55,7 @@ void Lane::fence(char const* why) const {
   HostSpan const waits("wait", why);
   activity().count_fence(why);
 #if KOKKOS_VERSION >= 30500
-  exec_.fence(why);
+  exec_.fence(detail::tool_label(why));
 #else
   exec_.fence();
 #endif

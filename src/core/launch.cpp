@@ -7,6 +7,22 @@
 
 namespace kozero::detail {
 
+#if KOZERO_EMULATED
+
+void require_memory(void const* p, Space space, std::int64_t bytes, char const* who) {
+  Space const is = emulated::space_of(p);
+  KOZERO_REQUIRE(is == space || (space == Space::host && is == Space::pinned),
+                 "{} takes {} memory for {} memory (a fault of kozero); please report it", who, name_of(is),
+                 name_of(space));
+  emulated::require_inside(p, bytes, who);
+}
+
+void require_ranges(std::initializer_list<Touched> ranges, char const* who) {
+  for (Touched const& range : ranges) emulated::require_inside(range.begin, range.bytes, who);
+}
+
+#endif
+
 namespace {
 
 void count_copy(Space to, Space from) {
@@ -15,21 +31,7 @@ void count_copy(Space to, Space from) {
   ++(pageable ? activity().pageable_copies : link ? activity().link_copies : activity().device_copies);
 }
 
-#if KOZERO_EMULATED
-
-// What a copy says of its ends must be so. Host memory may be any that is not the device's.
-void require_spaces(void const* to, Space to_space, void const* from, Space from_space) {
-  auto const require = [](void const* memory, Space space) {
-    Space const is = emulated::space_of(memory);
-    KOZERO_REQUIRE(is == space || (space == Space::host && is == Space::pinned),
-                   "a copy takes {} memory for {} memory (a fault of kozero); please report it", name_of(is),
-                   name_of(space));
-  };
-  require(to, to_space);
-  require(from, from_space);
-}
-
-#else
+#if !KOZERO_EMULATED
 
 template <class Byte, class Memory>
 using Bytes = Kokkos::View<Byte*, Kokkos::LayoutRight, typename Memory::space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
@@ -55,12 +57,13 @@ void copy_bytes(Lane const& lane, void* to, Space to_space, void const* from, Sp
   bool const pageable = to_space == Space::host || from_space == Space::host;
   char const* const label = "kozero::copy";
   auto const reach = pageable ? emulated::Reach::device_copying : emulated::Reach::device;
-  require_spaces(to, to_space, from, from_space);
+  require_memory(to, to_space, bytes, label);
+  require_memory(from, from_space, bytes, label);
   auto run = [=, destination = emulated::close_for_write(to, bytes, label, lane.queue()->name().c_str()),
               source = emulated::close_for_read(from, bytes, label, lane.queue()->name().c_str())] {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
   };
-  lane.queue()->push(label, {emulated::Kind::copy, std::move(run), reach});
+  lane.queue()->push(label, emulated::Entry(std::move(run), reach));
 #else
   with_memory(to_space, [&](auto to_memory) {
     with_memory(from_space, [&](auto from_memory) {

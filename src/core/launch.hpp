@@ -6,8 +6,8 @@
 //     copy(lane, on_pinned(result), on_device(x), n);
 //     lane.fence("example");                             // now result may be read
 //
-// A functor is copied to the device: it may own nothing, refer to nothing on a stack, and is below 512 bytes (a CUDA
-// launch with more waits for the one before). Memory that it reads must stay until the lane has come past it.
+// A functor is copied to the device: it may own nothing, refer to nothing on a stack, and is of 448 bytes at most, 320
+// with Teams. Memory that it reads must stay until the lane has come past it.
 
 #include "core/activity.hpp"
 #include "core/between_launches.hpp"
@@ -33,8 +33,12 @@ namespace kozero {
 /// functor(i) for i = 0 … count-1, in any order.
 struct Range {
   std::int64_t count = 0;
-  /// How a host's threads share them: always alike, or whoever is free takes the next.
-  enum class Schedule { fixed, dynamic } schedule = Schedule::fixed;
+};
+
+/// The same by the host's threads, of which whichever is free takes the next index; with Range they share them always
+/// alike.
+struct DynamicRange {
+  std::int64_t count = 0;
 };
 
 /// functor(team, i) for i = 0 … count-1, in any order, a RowTeam each.
@@ -56,33 +60,40 @@ inline std::string tool_label(char const* label) {
   return Kokkos::Tools::profileLibraryLoaded() ? std::string(label) : std::string();
 }
 
-template <class Functor>
+// Kokkos puts functor and policy together, and a CUDA launch with 512 bytes or more waits for the one before. Policies
+// take up to 64 bytes, those of teams up to 192 with what belongs to them.
+inline constexpr std::size_t most_captures = 512 - 64;
+inline constexpr std::size_t most_captures_of_teams = 512 - 192;
+
+template <class Functor, std::size_t most>
 constexpr void require_launchable() {
 #ifndef __CUDACC__ // whose wrapper of a lambda for host and device is not trivial, whatever that captures
   static_assert(std::is_trivially_copyable_v<Functor>, "a kernel may capture no owner of memory");
 #endif
-  static_assert(sizeof(Functor) < 512, "a kernel's captures must be below 512 bytes");
-}
-
-template <class Exec, Range::Schedule schedule, class Functor>
-void run_range(Exec const& exec, char const* label, std::int64_t count, Functor const& functor) {
-  using Index = Kokkos::IndexType<std::int64_t>;
-  if constexpr (schedule == Range::Schedule::dynamic) {
-    using Policy = Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Dynamic>, Index>;
-    Kokkos::parallel_for(tool_label(label), Policy(exec, 0, count, Kokkos::ChunkSize(1)), functor);
-  } else {
-    using Policy = Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Static>, Index>;
-    Kokkos::parallel_for(tool_label(label), Policy(exec, 0, count), functor);
-  }
+  static_assert(sizeof(Functor) <= most, "a kernel's captures must fit in a launch");
 }
 
 template <class Exec, class Functor>
 void run_range(Exec const& exec, char const* label, Range range, Functor const& functor) {
-  if (range.schedule == Range::Schedule::dynamic) {
-    run_range<Exec, Range::Schedule::dynamic>(exec, label, range.count, functor);
-  } else {
-    run_range<Exec, Range::Schedule::fixed>(exec, label, range.count, functor);
-  }
+  using Policy = Kokkos::RangePolicy<Exec, Kokkos::Schedule<Kokkos::Static>, Kokkos::IndexType<std::int64_t>>;
+  Kokkos::parallel_for(tool_label(label), Policy(exec, 0, range.count), functor);
+}
+
+template <class Functor>
+void run_range(HostExec const& exec, char const* label, DynamicRange range, Functor const& functor) {
+  using Policy = Kokkos::RangePolicy<HostExec, Kokkos::Schedule<Kokkos::Dynamic>, Kokkos::IndexType<std::int64_t>>;
+  Kokkos::parallel_for(tool_label(label), Policy(exec, 0, range.count, Kokkos::ChunkSize(1)), functor);
+}
+
+template <class AnyRange, class Functor>
+void run_on_host(char const* label, AnyRange range, Functor const& functor) {
+  HostExec const exec;
+  run_range(exec, label, range, functor);
+#if KOKKOS_VERSION >= 30500
+  exec.fence(tool_label(label));
+#else
+  exec.fence();
+#endif
 }
 
 // Kokkos' own would make a name for itself on the heap at every call.
@@ -93,7 +104,11 @@ struct Fill {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const { to[i] = value; }
 };
 
-#if !KOZERO_EMULATED
+#if KOZERO_EMULATED
+/// Error where memory is another, or not all of one buffer that lives. Host memory may be any that is not the device's.
+void require_memory(void const* p, Space space, std::int64_t bytes, char const* who);
+void require_ranges(std::initializer_list<Touched> ranges, char const* who);
+#else
 using TeamPolicy = Kokkos::TeamPolicy<DeviceExec>;
 
 template <class Functor>
@@ -121,12 +136,12 @@ void copy_bytes(Lane const& lane, void* to, Space to_space, void const* from, Sp
 
 template <class Functor>
 void launch(Lane const& lane, char const* label, Range range, Functor const& functor) {
-  detail::require_launchable<Functor>();
+  detail::require_launchable<Functor, detail::most_captures>();
   if (range.count <= 0) return;
   ++activity().kernels;
 #if KOZERO_EMULATED
   auto const run = [=] { emulated::for_each_index(range.count, [&](std::int64_t i) { functor(i); }); };
-  lane.queue()->push(label, {emulated::Kind::kernel, run});
+  lane.queue()->push(label, emulated::Entry(run));
 #else
   detail::run_range(lane.exec(), label, range, functor);
 #endif
@@ -135,7 +150,7 @@ void launch(Lane const& lane, char const* label, Range range, Functor const& fun
 
 template <class Functor>
 void launch(Lane const& lane, char const* label, Teams teams, Functor const& functor) {
-  detail::require_launchable<Functor>();
+  detail::require_launchable<Functor, detail::most_captures_of_teams>();
   if (teams.count <= 0) return;
   ++activity().kernels;
 #if KOZERO_EMULATED
@@ -145,11 +160,12 @@ void launch(Lane const& lane, char const* label, Teams teams, Functor const& fun
                          [&](emulated::Team const& team) { functor(RowTeam(team), i); });
     });
   };
-  lane.queue()->push(label, {emulated::Kind::kernel, run});
+  lane.queue()->push(label, emulated::Entry(run));
 #else
   auto policy = detail::team_policy(lane, teams.count);
-  int const level = teams.scratch_bytes <= detail::TeamPolicy::scratch_size_max(0) ? 0 : 1;
-  if (teams.scratch_bytes > 0) policy.set_scratch_size(level, Kokkos::PerTeam(static_cast<int>(teams.scratch_bytes)));
+  std::int64_t const bytes = teams.scratch_bytes + RowTeam::scratch_alignment; // Kokkos' memory may begin anywhere
+  int const level = bytes <= detail::TeamPolicy::scratch_size_max(0) ? 0 : 1;
+  if (teams.scratch_bytes > 0) policy.set_scratch_size(level, Kokkos::PerTeam(static_cast<int>(bytes)));
   Kokkos::parallel_for(detail::tool_label(label), policy, detail::TeamBody<Functor>{functor, level});
 #endif
   BetweenLaunches::run();
@@ -158,20 +174,23 @@ void launch(Lane const& lane, char const* label, Teams teams, Functor const& fun
 /// By the host's threads; it has run when this returns, so it may capture what it likes.
 template <class Functor>
 void launch(HostLane const&, char const* label, Range range, Functor const& functor) {
-  if (range.count <= 0) return;
-  HostExec const exec;
-  detail::run_range(exec, label, range, functor);
-  exec.fence();
+  if (range.count > 0) detail::run_on_host(label, range, functor);
+}
+template <class Functor>
+void launch(HostLane const&, char const* label, DynamicRange range, Functor const& functor) {
+  if (range.count > 0) detail::run_on_host(label, range, functor);
 }
 
 /// `to`[i] = value, i = 0 … n-1.
 template <class T, class Memory>
 void fill(Lane const& lane, Pointer<T, Memory> to, std::type_identity_t<T> value, std::int64_t n) {
+  static_assert(Memory::kind != Space::host, "a device does not reach host memory");
   if (n <= 0) return;
   ++activity().fills;
 #if KOZERO_EMULATED
+  detail::require_memory(to.address, Memory::kind, n * static_cast<std::int64_t>(sizeof(T)), "kozero::fill");
   auto const run = [=] { std::fill_n(to.address, n, value); };
-  lane.queue()->push("kozero::fill", {emulated::Kind::kernel, run});
+  lane.queue()->push("kozero::fill", emulated::Entry(run));
 #else
   detail::run_range(lane.exec(), "kozero::fill", Range{n}, detail::Fill<T>{to.address, value});
 #endif
@@ -183,9 +202,7 @@ template <class T, class Memory>
 void fill(HostLane const&, Pointer<T, Memory> to, std::type_identity_t<T> value, std::int64_t n) {
   static_assert(Memory::kind != Space::device);
   if (n <= 0) return;
-  HostExec const exec;
-  detail::run_range(exec, "kozero::fill", Range{n}, detail::Fill<T>{to.address, value});
-  exec.fence();
+  detail::run_on_host("kozero::fill", Range{n}, detail::Fill<T>{to.address, value});
 }
 
 /// `to`[i] = `from`[i], i = 0 … n-1. Between device and pinned memory, or within device memory, in the lane's order
@@ -210,7 +227,9 @@ void enqueue([[maybe_unused]] Lane const& lane, [[maybe_unused]] char const* lab
              [[maybe_unused]] std::initializer_list<Touched> writes, Call const& call) {
   ++activity().library_calls;
 #if KOZERO_EMULATED
-  lane.queue()->push(label, {emulated::Kind::library, [call] { call(Lane::Exec()); }});
+  detail::require_ranges(reads, label);
+  detail::require_ranges(writes, label);
+  lane.queue()->push(label, emulated::Entry([call] { call(Lane::Exec()); }));
 #else
   call(lane.exec());
 #endif

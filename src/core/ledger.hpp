@@ -199,7 +199,8 @@ private:
 #if KOZERO_EMULATED
   struct Release {
     void operator()(void* memory) const {
-      if (Memory::kind != Space::host) emulated::drain_all(); // an accelerator that frees memory waits for its work
+      // An accelerator that frees memory waits for its work.
+      if (Memory::kind != Space::host) emulated::drain_at_the_end();
       emulated::release(memory);
     }
   };

@@ -22,7 +22,7 @@ std::int64_t now_ns() {
 /// The time at which the lane comes to this point.
 void stamp([[maybe_unused]] Lane const& lane, std::int64_t* time) {
 #if KOZERO_EMULATED
-  lane.queue()->push("kozero::profile", {emulated::Kind::marker, [time] { *time = now_ns(); }});
+  lane.queue()->push("kozero::profile", emulated::Entry([time] { *time = now_ns(); }));
 #elif defined(KOKKOS_ENABLE_CUDA)
   auto const now = [](void* its_time) { *static_cast<std::int64_t*>(its_time) = now_ns(); };
   if (cudaLaunchHostFunc(lane.exec().cuda_stream(), now, time) != cudaSuccess) {

@@ -15,6 +15,8 @@ namespace kozero {
 /// All threads of a team call the same of these in the same order.
 class RowTeam {
 public:
+  static constexpr int scratch_alignment = 16;
+
 #if KOZERO_EMULATED
   explicit RowTeam(emulated::Team const& team) : team_(&team) {}
 
@@ -74,9 +76,10 @@ private:
   }
   /// What the threads have written to memory before it, all see after it.
   KOKKOS_FORCEINLINE_FUNCTION void barrier() const { member_.team_barrier(); }
-  /// The team's next bytes of the scratch memory that Teams asks for, which hold anything.
+  /// The team's next bytes of the scratch memory that Teams asks for, which hold anything. They begin at a multiple of
+  /// scratch_alignment, so that Teams asks for pieces rounded up to it, but for the last.
   KOKKOS_FORCEINLINE_FUNCTION void* scratch(std::int64_t bytes) const {
-    return member_.team_scratch(scratch_level_).get_shmem(static_cast<int>(bytes));
+    return member_.team_scratch(scratch_level_).get_shmem_aligned(static_cast<int>(bytes), scratch_alignment);
   }
   /// Σ term(i), to all threads.
   template <class Term>

@@ -6,10 +6,34 @@
 #include "core/kokkos.hpp"
 #include "core/memory.hpp"
 
+#if KOZERO_EMULATED
+#include "core/emulated/index.hpp"
+#endif
+
 #include <cstdint>
 #include <type_traits>
 
 namespace kozero {
+
+namespace detail {
+
+/// On the emulated device an Error where index is none of 0 … size-1, which are `what`.
+KOKKOS_FORCEINLINE_FUNCTION void require_index([[maybe_unused]] std::int64_t index, [[maybe_unused]] std::int64_t size,
+                                               [[maybe_unused]] char const* what) {
+#if KOZERO_EMULATED
+  if (index < 0 || index >= size) emulated::fail_index(index, size, what);
+#endif
+}
+
+/// The same for begin … end-1, all of them.
+inline void require_part([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t end,
+                         [[maybe_unused]] std::int64_t size, [[maybe_unused]] char const* what) {
+#if KOZERO_EMULATED
+  if (begin < 0 || begin > end || end > size) emulated::fail_part(begin, end, size, what);
+#endif
+}
+
+} // namespace detail
 
 /// x(i), i = 0 … size-1. Outputs: T is deduced from them.
 template <class T>
@@ -21,11 +45,17 @@ public:
   requires std::is_same_v<U const, T> KOKKOS_FORCEINLINE_FUNCTION Vec(Vec<U> const& other)
       : data_(other.data()), size_(other.size()) {}
 
-  KOKKOS_FORCEINLINE_FUNCTION T& operator()(std::int64_t i) const { return data_[i]; }
+  KOKKOS_FORCEINLINE_FUNCTION T& operator()(std::int64_t i) const {
+    detail::require_index(i, size_, "elements of a vector");
+    return data_[i];
+  }
   KOKKOS_FORCEINLINE_FUNCTION T* data() const { return data_; }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t size() const { return size_; }
   /// Elements begin … end-1.
-  Vec part(std::int64_t begin, std::int64_t end) const { return Vec(data_ + begin, end - begin); }
+  Vec part(std::int64_t begin, std::int64_t end) const {
+    detail::require_part(begin, end, size_, "elements of a vector");
+    return Vec(data_ + begin, end - begin);
+  }
 
 private:
   T* data_ = nullptr;
@@ -44,6 +74,8 @@ public:
       : data_(other.data()), rows_(other.rows()), cols_(other.cols()), stride_(other.stride()) {}
 
   KOKKOS_FORCEINLINE_FUNCTION T& operator()(std::int64_t row, std::int64_t column) const {
+    detail::require_index(row, rows_, "rows of a matrix");
+    detail::require_index(column, cols_, "columns of a matrix");
     return data_[row * stride_ + column];
   }
   KOKKOS_FORCEINLINE_FUNCTION T* data() const { return data_; }
@@ -53,6 +85,7 @@ public:
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t stride() const { return stride_; }
   /// Rows begin … end-1.
   Mat part(std::int64_t begin, std::int64_t end) const {
+    detail::require_part(begin, end, rows_, "rows of a matrix");
     return Mat(data_ + begin * stride_, end - begin, cols_, stride_);
   }
   /// All elements, of rows that follow each other without gaps.

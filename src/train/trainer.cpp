@@ -115,6 +115,7 @@ bool Trainer::one_batch() {
 void Trainer::look_at_loss_scale(BatchReport const& batch) {
   auto const& [used, next, verdict] = *batch.scaling;
   if (verdict == LossScale::Verdict::exhausted) {
+    training_->settle();
     throw SharedError(fmt::format("the gradient overflows fp16 at the smallest loss scale, {} (first in {}, batch {}); "
                                   "lower optimizer.lr or use precision.compute: bf16, then resume from the last "
                                   "checkpoint",
@@ -128,6 +129,7 @@ void Trainer::look_at_loss_scale(BatchReport const& batch) {
 
 void Trainer::look_at_skips(BatchReport const& batch) {
   if (skips_in_row_ < input_.config.optimizer.max_skips) return;
+  training_->settle();
   throw SharedError(fmt::format("{} updates were skipped in a row (the gradient is not finite, first in {}); lower "
                                 "optimizer.lr or look at the data of batch {}, then resume from the last checkpoint",
                                 skips_in_row_, batch.update.bad_tensor, training_->counters().batches_seen));
@@ -183,6 +185,7 @@ void Trainer::run_evaluation() {
 void Trainer::save() {
   std::int64_t const batches_seen = training_->counters().batches_seen;
   if (saved_at_ == batches_seen) return;
+  training_->settle();
   CheckpointInfo info = training_->checkpoint_info();
   info.deck = input_.resolved_deck;
   info.state_hash = training_->state_hash();
@@ -202,10 +205,6 @@ RunOutcome Trainer::finish(RunEnd end) {
   std::string const reason = done ? "done" : stop_reason_of_ranks();
   save();
   if (done) run_evaluation();
-  if (input_.config.run.profile) {
-    write_profile(input_.folder, group_.rank(), profile());
-    profile().stop();
-  }
   RunOutcome outcome{.end = end, .moved = moved_};
   Counters const& counters = training_->counters();
   double const seconds = seconds_since(start_);
@@ -219,6 +218,10 @@ RunOutcome Trainer::finish(RunEnd end) {
                    .seconds = seconds,
                    .reason = reason});
     progress_.clear();
+  }
+  if (input_.config.run.profile) {
+    profile().stop();
+    on_all_ranks(group_.ranks, [&] { return write_profile(input_.folder, group_.rank(), profile()), true; });
   }
   outcome.summary =
       done ? fmt::format("done: {} updates in {}, state {}", counters.updates_applied, format_duration(seconds), hash_)

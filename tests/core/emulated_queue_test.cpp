@@ -2,10 +2,13 @@
 #include "core/emulated/policy.hpp"
 #include "core/emulated/queue.hpp"
 #include "support/catch.hpp"
+#include "support/program.hpp"
 
 #include "core/error.hpp"
+#include "core/ledger.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <numeric>
 #include <set>
@@ -36,7 +39,7 @@ std::vector<std::string> policies() {
 
 template <class F>
 void push(Queue& queue, F f) {
-  queue.push("work", Entry(Kind::kernel, std::move(f)));
+  queue.push("work", Entry(std::move(f)));
 }
 
 using Effects = std::function<std::string()>;
@@ -276,19 +279,56 @@ TEST_CASE("Work gives no work to lanes and does not wait") {
   CHECK_THROWS_WITH(queue.drain(), Contains("only host code waits"));
 }
 
-TEST_CASE("Work runs with the reach of its kind") {
+TEST_CASE("Work runs with its reach: host memory is open to a copy of it alone") {
   Under const under("latest");
-  auto* const memory = static_cast<int*>(allocate(Space(0), sizeof(int), "x"));
+  std::vector<void*> memory;
+  for (Space const space : {Space::device, Space::pinned, Space::host}) memory.push_back(allocate(space, 4, "x"));
+  auto const now_open = [&] {
+    std::vector<bool> open;
+    for (void* const one : memory) open.push_back(is_open(one, 4));
+    return open;
+  };
+  using Open = std::vector<bool>;
   Queue queue("main");
-  push(queue, [=] { *memory = 4; });
-  int seen = 0;
-  bool open_after = true;
-  push(queue, [&] { seen = *memory; });
+  Open to_kernel, to_copy;
+  queue.push("kernel", Entry([&] { to_kernel = now_open(); }));
+  queue.push("copy", Entry([&] { to_copy = now_open(); }, Reach::device_copying));
   queue.drain();
-  open_after = is_open(memory, sizeof(int));
-  CHECK(seen == 4);
-  CHECK_FALSE(open_after);
-  release(memory);
+  CHECK(to_kernel == Open{true, true, false});
+  CHECK(to_copy == Open{true, true, true});
+  CHECK(now_open() == Open{false, true, true});
+  for (void* const one : memory) release(one);
+}
+
+TEST_CASE("Memory goes although work fails that it waits for, and the rest of the work runs") {
+  Under const under("latest");
+  bool after = false;
+  Queue queue("main");
+  auto const leave = [&] {
+    Ledger ledger;
+    DeviceBuffer<float> const buffer(ledger, Category::workspace, "x", 4);
+    for (int i = 0; i < 2; ++i) push(queue, [] { throw Error("no memory (of the device)"); });
+    push(queue, [&] { after = true; });
+    queue.drain();
+  };
+  CHECK_THROWS_WITH(leave(), "no memory (of the device)");
+  CHECK(after);
+  CHECK(queue.empty());
+}
+
+TEST_CASE("Work that nobody waits for beside a buffer", "[.]") { // runs below
+  Ledger ledger;
+  DeviceBuffer<float> const buffer(ledger, Category::workspace, "x", 4);
+  Queue queue("main");
+  push(queue, [] {});
+}
+
+TEST_CASE("An unknown policy is told when the first lane is made, and the program ends in good order") {
+  std::string const self = std::filesystem::read_symlink("/proc/self/exe");
+  test::ProgramResult const result =
+      test::run_program({self, "Work that nobody waits for beside a buffer"}, {{"KOZERO_EMULATED_POLICY", "late"}});
+  CHECK(result.status == 1);
+  CHECK_THAT(result.out, Contains("KOZERO_EMULATED_POLICY is 'late'"));
 }
 
 TEST_CASE("An unknown policy is bad input") {

@@ -94,7 +94,7 @@ TEST_CASE("Scratch memory is the team's, full of NaN at first, and ends where it
   auto const takes = [](std::int64_t given, std::int64_t taken) {
     run_team(4, given, [&](Team const& team) { static_cast<char*>(team.scratch(taken))[taken - 1] = 1; });
   };
-  CHECK_NOTHROW(takes(team_scratch_limit, team_scratch_limit));
+  CHECK_NOTHROW(takes(48 << 10, 48 << 10));
   CHECK_THROWS_WITH(takes(100, 101), Contains("a team takes 101 bytes of scratch memory (it was made with 100)"));
   CHECK_THROWS_AS(takes(0, 1), Error);
 }

@@ -126,14 +126,15 @@ TEST_CASE("a copy to pageable memory has been made when it returns, whatever els
 }
 
 TEST_CASE("host work has run when its launch returns, for every index once, however they are shared out") {
-  for (auto const schedule : {Range::Schedule::fixed, Range::Schedule::dynamic}) {
-    for (std::int64_t const n : {0, 1, 1003}) {
-      std::vector<int> visits(static_cast<std::size_t>(n));
-      launch(HostLane(), "test", Range{n, schedule}, [&](std::int64_t i) { ++visits[i]; });
-      CHECK(visits == std::vector<int>(static_cast<std::size_t>(n), 1));
-      fill(HostLane(), on_host(visits.data()), 7, n);
-      CHECK(visits == std::vector<int>(static_cast<std::size_t>(n), 7));
-    }
+  for (std::int64_t const n : {0, 1, 1003}) {
+    std::vector<int> visits(static_cast<std::size_t>(n));
+    auto const visit = [&](std::int64_t i) { ++visits[i]; };
+    launch(HostLane(), "test", Range{n}, visit);
+    CHECK(visits == std::vector<int>(static_cast<std::size_t>(n), 1));
+    launch(HostLane(), "test", DynamicRange{n}, visit);
+    CHECK(visits == std::vector<int>(static_cast<std::size_t>(n), 2));
+    fill(HostLane(), on_host(visits.data()), 7, n);
+    CHECK(visits == std::vector<int>(static_cast<std::size_t>(n), 7));
   }
 }
 
@@ -160,6 +161,21 @@ TEST_CASE("teams have scratch memory of their own, and see after a barrier what 
   CHECK(largest.get() == expected);
 }
 
+TEST_CASE("pieces of scratch memory are aligned, and do not overlap") {
+  DeviceArray<float> const right(3);
+  Vec<float> const out = right;
+  launch(
+      Lane(), "test", Teams{3, 16 + 16 + 4}, KOKKOS_LAMBDA(RowTeam const& team, std::int64_t index) {
+        auto* const first = static_cast<char*>(team.scratch(4));
+        auto* const second = static_cast<char*>(team.scratch(5));
+        auto* const third = static_cast<char*>(team.scratch(4));
+        bool const aligned = reinterpret_cast<std::uintptr_t>(first) % RowTeam::scratch_alignment == 0;
+        bool const apart = second - first == 16 && third - second == 16;
+        team.once([&] { out(index) = aligned && apart ? 1 : 0; });
+      });
+  CHECK(right.get() == all(3, 1));
+}
+
 TEST_CASE("parts of vectors and matrices are where they were cut") {
   DeviceArray const x(std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   Mat<float> const matrix(x.data(), 3, 2, 4); // two columns of four
@@ -172,3 +188,47 @@ TEST_CASE("parts of vectors and matrices are where they were cut") {
       Lane(), "test", Range{2}, KOKKOS_LAMBDA(std::int64_t j) { out(j) = matrix(2, j); });
   CHECK(row.get() == std::vector<float>{8, 9});
 }
+
+#if KOZERO_EMULATED
+
+using Catch::Matchers::Contains;
+
+TEST_CASE("what is handed to a lane is all of one buffer, and the error names that") {
+  DeviceArray<float> const x(4), y(100);
+  Lane const lane;
+  CHECK_THROWS_WITH(fill(lane, on_device(x.data() + 2), 1.0f, 3),
+                    Contains("kozero::fill is handed bytes 8 to 20 of device buffer"));
+  CHECK_THROWS_WITH(copy(lane, on_device(x.data()), on_device(y.data()), 5),
+                    Contains("kozero::copy is handed bytes 0 to 20 of device buffer"));
+  CHECK_THROWS_WITH(copy(lane, on_device(y.data()), on_device(x.data() + 4), 1), Contains("(it has 16)"));
+  float here[2] = {};
+  CHECK_THROWS_WITH(copy(lane, on_device(&here[0]), on_device(x.data()), 2),
+                    Contains("kozero::copy takes host memory for device memory"));
+  auto const nothing = [](Lane::Exec const&) {};
+  Touched const fits{x.data(), 16}, too_long{x.data(), 17};
+  CHECK_NOTHROW(enqueue(lane, "test", {fits}, {fits}, nothing));
+  CHECK_THROWS_WITH(enqueue(lane, "test", {fits, too_long}, {}, nothing), Contains("test is handed bytes 0 to 17"));
+  CHECK_THROWS_WITH(enqueue(lane, "test", {}, {too_long}, nothing), Contains("test is handed bytes 0 to 17"));
+  lane.fence("test");
+}
+
+TEST_CASE("an index that a vector or matrix has not is told with its size, and the kernel that took it") {
+  DeviceArray<float> const x(12);
+  Vec<float> const vector(x.data(), 5);
+  Mat<float> const matrix(x.data(), 3, 2, 4);
+  Lane const lane;
+  auto const touches = [&](auto const& touch) {
+    launch(lane, "reckless", Range{1}, touch);
+    lane.fence("test");
+  };
+  CHECK_NOTHROW(touches([=](std::int64_t) { vector(4) = matrix(2, 1) = 1; }));
+  CHECK_THROWS_WITH(touches([=](std::int64_t) { vector(5) = 1; }),
+                    Contains("'reckless' takes number 5 of 5 elements of a vector"));
+  CHECK_THROWS_WITH(touches([=](std::int64_t) { vector(-1) = 1; }), Contains("number -1 of 5"));
+  CHECK_THROWS_WITH(touches([=](std::int64_t) { matrix(3, 0) = 1; }), Contains("number 3 of 3 rows of a matrix"));
+  CHECK_THROWS_WITH(touches([=](std::int64_t) { matrix(0, 2) = 1; }), Contains("number 2 of 2 columns of a matrix"));
+  CHECK_THROWS_WITH(vector.part(3, 6), Contains("cuts 3 to 6 out of 5 elements of a vector"));
+  CHECK_THROWS_WITH(matrix.part(2, 1), Contains("cuts 2 to 1 out of 3 rows of a matrix"));
+}
+
+#endif

@@ -79,8 +79,9 @@ public:
   char* add(std::int64_t bytes, char const* label) {
     std::int64_t const taken = whole_pages(bytes + margin);
     KOZERO_REQUIRE(bytes >= 0 && taken <= end_ - granule - next_,
-                   "{} memory: '{}' wants {} bytes (the emulated device has no addresses left for it)", name_of(space_),
-                   label, bytes);
+                   "{} memory: '{}' wants {} bytes (the emulated device has no addresses left, and gives none twice); "
+                   "make smaller buffers, or keep them",
+                   name_of(space_), label, bytes);
     char* const slice = std::exchange(next_, next_ + taken);
     records_.push_back({label, {slice, next_}, bytes});
     if (!live_.empty() && live_.back().end == slice) {
@@ -177,8 +178,8 @@ public:
       for (Closure const& closure : closures) protect(closure.first, closure.last, open);
     } else if (reach == Reach::host_code) {
       close_pinned();
-      watch_faults(); // others, tests' main for one, may have put their handler in the place of ours
     }
+    watch_faults(); // others, tests' main for one, may have put their handler in the place of ours
   }
 
   void close_pinned() {
@@ -210,8 +211,10 @@ Arena& arena() {
   return *the_arena;
 }
 
+/// With its bytes, or with the pages that it closes: a copy that fills no page has its first page behind its end.
 bool overlaps(Closure const& closure, char const* begin, char const* end) {
-  return begin < std::max(closure.end, closure.last) && std::min(closure.begin, closure.first) < end;
+  bool const bytes = begin < closure.end && closure.begin < end;
+  return bytes || std::max(begin, closure.first) < std::min(end, closure.last);
 }
 
 std::int64_t Arena::add_closure(Access access, char const* begin, std::int64_t bytes, char const* label,
@@ -235,6 +238,7 @@ std::int64_t Arena::add_closure(Access access, char const* begin, std::int64_t b
   }
   closures.push_back({++copies, access, begin, end, first, std::max(first, last), label, lane});
   if (running.reach == Reach::host_code) close_pinned();
+  watch_faults();
   return copies;
 }
 
@@ -302,18 +306,37 @@ Closure const* copy_on(char const* begin, char const* end, Access wanted) {
   return found != the_arena->closures.end() ? &*found : nullptr;
 }
 
+/// "MPI_Isend is handed bytes 8 to 24 of device buffer 'h.0'"
+std::string handed(char const* who, Slice const& slice, void const* p, std::int64_t bytes) {
+  std::int64_t const first = static_cast<char const*>(p) - slice.begin;
+  return fmt::format("{} is handed bytes {} to {} of {} buffer '{}'", who, first, first + bytes, name_of(slice.space),
+                     slice.label);
+}
+
 } // namespace
 
+void require_inside(void const* p, std::int64_t bytes, char const* who) {
+  if (bytes <= 0 || !range_of(p)) return;
+  std::optional<Slice> const slice = slice_of(p);
+  if (!slice) {
+    throw Error(fmt::format("{} is handed {} memory that no buffer has (an address was never set, or is past the last "
+                            "buffer); hand it a buffer's",
+                            who, name_of(space_of(p))));
+  }
+  if (slice->released) {
+    throw Error(handed(who, *slice, p, bytes) + " (it was released); keep the buffer until the call is over");
+  }
+  if (static_cast<char const*>(p) + bytes > slice->begin + slice->bytes) {
+    throw Error(fmt::format("{} (it has {}); stay inside the buffer", handed(who, *slice, p, bytes), slice->bytes));
+  }
+}
+
 void require_open(void const* p, std::int64_t bytes, char const* who, Access access) {
+  require_inside(p, bytes, who);
   char const* const begin = static_cast<char const*>(p);
   Closure const* const copy = copy_on(begin, begin + bytes, access);
   if (!copy && is_open(p, bytes, access)) return;
-  std::optional<Slice> const slice = slice_of(p);
-  if (!slice) throw Error(fmt::format("{} is handed {} memory that no buffer has", who, name_of(space_of(p))));
-  std::string const what = fmt::format("{} is handed bytes {} to {} of {} buffer '{}'", who, begin - slice->begin,
-                                       begin - slice->begin + bytes, name_of(slice->space), slice->label);
-  if (slice->released) throw Error(what + " (it was released); keep the buffer until the call is over");
-  if (begin + bytes > slice->begin + slice->bytes) throw Error(fmt::format("{} (it has {})", what, slice->bytes));
+  std::string const what = handed(who, slice_of(p).value(), p, bytes);
   if (copy) {
     throw Error(fmt::format("{} (the copy '{}' of lane '{}' that {} it has not run); wait for it", what, copy->label,
                             copy->lane, copy->access == Access::write ? "writes" : "reads"));

@@ -32,7 +32,11 @@ Space space_of(void const* p);
 enum class Access { read, write };
 /// Whether code that runs now may touch all of it. Memory outside of the ranges always is open.
 bool is_open(void const* p, std::int64_t bytes, Access access = Access::write);
-/// Throws Error, naming buffer and caller, where memory is closed: a system call would not fault but fail with EFAULT.
+/// Throws Error, naming buffer and caller, where memory of the ranges is not all of one buffer that lives.
+///
+///     require_inside(data, bytes, "kozero::copy");
+void require_inside(void const* p, std::int64_t bytes, char const* who);
+/// The same, and where memory is closed: a system call would not fault but fail with EFAULT.
 ///
 ///     require_open(data, bytes, "MPI_Isend", Access::read);
 void require_open(void const* p, std::int64_t bytes, char const* who, Access access = Access::write);

@@ -103,9 +103,9 @@ struct sigaction& before(int signal) {
   return signal == SIGBUS ? before_bus : before_segv;
 }
 
-/// The instruction runs again, faults again, and finds the other handler. Once only: a handler that gives the signal
-/// back would do so forever.
-void pass_on(int signal) {
+/// The instruction runs again, faults again, and finds the other handler; a signal that was sent is sent again. Once
+/// only: a handler that gives the signal back would do so forever.
+void pass_on(int signal, bool sent) {
   struct sigaction action = before(signal);
   if (passed_on) {
     action = {};
@@ -113,11 +113,13 @@ void pass_on(int signal) {
   }
   passed_on = true;
   sigaction(signal, &action, nullptr);
+  if (sent) raise(signal); // comes when this handler is left
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
-  std::optional<Space> const space = info->si_code > 0 ? range_of(info->si_addr) : std::nullopt;
-  if (!space) return pass_on(signal);
+  bool const sent = info->si_code <= 0; // by kill or raise
+  std::optional<Space> const space = sent ? std::nullopt : range_of(info->si_addr);
+  if (!space) return pass_on(signal, sent);
   report(static_cast<char const*>(info->si_addr), *space, deed_of(context));
   std::abort();
 }

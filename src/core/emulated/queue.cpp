@@ -11,6 +11,8 @@ namespace kozero::emulated {
 /// All queues that live, oldest first, and the one place where their entries run.
 class Scheduler {
 public:
+  Scheduler() { policy(); } // a wrong one is told before anything is queued
+
   std::int64_t add(Queue& queue) {
     queues_.push_back(&queue);
     return ++made_;
@@ -43,14 +45,35 @@ public:
     for (auto queue = queues_.rbegin(); queue != queues_.rend(); ++queue) run_to((*queue)->here());
   }
 
+  /// Work where nobody is left to hear of errors, until it has none, or gets no further.
+  template <class Drain>
+  void drain_at_the_end(Drain const& drain) noexcept {
+    for (std::int64_t before = -1; before != ran_;) {
+      before = ran_;
+      try {
+        return drain();
+      } catch (std::exception const& error) {
+        std::fprintf(stderr,
+                     "kozero: emulated device: work failed where nobody waits for it (%s); fence its lane before the "
+                     "lane or memory goes\n",
+                     error.what());
+      }
+    }
+  }
+
   void require_idle(Queue const& queue, char const* label) const {
-    KOZERO_REQUIRE(!running_, "'{}' is given to lane '{}' by '{}', which runs (only host code gives work to lanes)",
+    KOZERO_REQUIRE(!running_,
+                   "'{}' is given to lane '{}' by '{}', which runs (only host code gives work to lanes); "
+                   "give it before or after",
                    label, queue.name(), running_);
   }
 
 private:
   void require_host_code() const {
-    KOZERO_REQUIRE(!running_, "'{}' waits for work of a lane while it runs (only host code waits)", running_);
+    KOZERO_REQUIRE(!running_,
+                   "'{}' waits for work of a lane while it runs (only host code waits); wait before it is "
+                   "given, or let its lane wait for an event",
+                   running_);
   }
 
   static constexpr int patience = 1000; // questions in a row, with nothing run meanwhile
@@ -80,6 +103,7 @@ private:
     Queue::Item item = std::move(queue.items_.front());
     queue.items_.pop_front();
     ++queue.done_; // an entry that throws has had its turn
+    ++ran_;
     asked_in_vain_ = 0;
     EntryRuns const runs(item.label, queue.name().c_str(), item.entry.reach());
     struct Busy {
@@ -134,16 +158,18 @@ private:
 
   std::vector<Queue*> queues_;
   std::int64_t made_ = 0;
+  std::int64_t ran_ = 0; // entries, of all queues
   int asked_in_vain_ = 0;
   char const* running_ = nullptr;
 };
 
 namespace {
 
-/// Never destroyed: lanes may be static.
+Scheduler* the_scheduler = nullptr; // never destroyed: lanes may be static
+
 Scheduler& scheduler() {
-  static auto* const scheduler = new Scheduler;
-  return *scheduler;
+  if (!the_scheduler) the_scheduler = new Scheduler;
+  return *the_scheduler;
 }
 
 } // namespace
@@ -151,14 +177,7 @@ Scheduler& scheduler() {
 Queue::Queue(std::string name) : name_(std::move(name)), id_(scheduler().add(*this)) {}
 
 Queue::~Queue() {
-  while (!items_.empty()) {
-    try {
-      drain();
-    } catch (std::exception const& error) { // nobody is left to hear it
-      std::fprintf(stderr, "kozero: emulated device: work of lane '%s' failed at its end (%s)\n", name_.c_str(),
-                   error.what());
-    }
-  }
+  scheduler().drain_at_the_end([this] { drain(); });
   scheduler().remove(*this);
 }
 
@@ -170,7 +189,7 @@ void Queue::push(char const* label, Entry entry) {
 }
 
 Point Queue::here() {
-  if (!held_back_.empty()) push("wait for an event", Entry(Kind::marker, [] {}));
+  if (!held_back_.empty()) push("wait for an event", Entry([] {}));
   return {id_, given_};
 }
 
@@ -181,5 +200,8 @@ void Queue::drain() { run_to(here()); }
 bool reached(Point point) { return scheduler().ask(point); }
 void run_to(Point point) { scheduler().run_to(point); }
 void drain_all() { scheduler().drain_all(); }
+void drain_at_the_end() noexcept {
+  if (the_scheduler) the_scheduler->drain_at_the_end(drain_all);
+}
 
 } // namespace kozero::emulated

@@ -12,16 +12,12 @@
 
 namespace kozero::emulated {
 
-enum class Kind { kernel, copy, library, marker };
-
-/// What a queue runs once, with the reach that its kind has: host memory is closed but to a copy of it. A closure that
-/// can be moved; what it holds lives until it has run.
+/// What a queue runs once, with its reach: host memory is closed but to a copy of it. A closure that can be moved; what
+/// it holds lives until it has run.
 class Entry {
 public:
   template <class F>
-  Entry(Kind kind, F f, Reach reach = Reach::device)
-      : kind_(kind), reach_(reach), work_(std::make_unique<WorkOf<F>>(std::move(f))) {}
-  Kind kind() const { return kind_; }
+  explicit Entry(F f, Reach reach = Reach::device) : reach_(reach), work_(std::make_unique<WorkOf<F>>(std::move(f))) {}
   Reach reach() const { return reach_; }
   void run() { work_->run(); }
 
@@ -36,7 +32,6 @@ private:
     void run() override { work(); }
     F work;
   };
-  Kind kind_;
   Reach reach_;
   std::unique_ptr<Work> work_;
 };
@@ -50,7 +45,7 @@ struct Point {
 /// The work of one lane, in the order in which it was given.
 ///
 ///     Queue queue("main");
-///     queue.push("kozero::fill", Entry(Kind::kernel, [=] { … }));
+///     queue.push("kozero::fill", Entry([=] { … }));
 ///     Point const filled = queue.here();
 ///     other.hold_back(filled);   // what `other` gets from now on runs after the fill
 ///     run_to(filled);            // it has run; an exception of an entry comes out here
@@ -58,8 +53,9 @@ struct Point {
 /// An entry cannot give work to queues nor force it.
 class Queue {
 public:
+  /// InputError where KOZERO_EMULATED_POLICY is none.
   explicit Queue(std::string name);
-  ~Queue(); // drains it
+  ~Queue(); // drains it, as drain_at_the_end()
   Queue(Queue const&) = delete;
   Queue& operator=(Queue const&) = delete;
 
@@ -97,5 +93,7 @@ bool reached(Point point);
 void run_to(Point point);
 /// Runs everything, as cudaDeviceSynchronize, or cudaFree before it frees.
 void drain_all();
+/// The same where nobody is left to hear of errors: they are printed, and the rest runs.
+void drain_at_the_end() noexcept;
 
 } // namespace kozero::emulated

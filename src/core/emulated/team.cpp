@@ -22,7 +22,7 @@ struct Abandoned {};
 class TeamRunner {
 public:
   void run(int size, std::int64_t scratch_bytes, void (*body)(void const*, Team const&), void const* argument) {
-    KOZERO_REQUIRE(!runs_, "a team is started by a thread of a team (teams do not nest)");
+    KOZERO_REQUIRE(!runs_, "a team is started by a thread of a team (teams do not nest); launch it by itself");
     Running const running(*this);
     begin(size, scratch_bytes, body, argument);
     while (take_turns()) {
@@ -165,8 +165,10 @@ float* Team::shared() const { return runner().shared(); }
 namespace detail {
 
 void run_team(int size, std::int64_t scratch_bytes, void (*run)(void const* body, Team const& team), void const* body) {
-  KOZERO_REQUIRE(size > 0 && scratch_bytes >= 0, "a team has {} threads and {} bytes of scratch memory", size,
-                 scratch_bytes);
+  KOZERO_REQUIRE(size > 0 && scratch_bytes >= 0,
+                 "a team has {} threads and {} bytes of scratch memory (there is one thread at least, and no negative "
+                 "memory); correct its launch",
+                 size, scratch_bytes);
   runner().run(size, scratch_bytes, run, body);
 }
 

@@ -6,8 +6,6 @@
 
 namespace kozero::emulated {
 
-/// Bytes of the fast scratch memory that a team may have on common accelerators.
-inline constexpr std::int64_t team_scratch_limit = 48 << 10;
 /// Threads of a team where nobody asks for a number. It divides no power of two, so that threads do not come back to
 /// the columns of a tile that they have written themselves, which needs no barrier.
 inline constexpr int default_team_size = 5;
