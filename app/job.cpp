@@ -3,15 +3,11 @@
 #include "comm/agree.hpp"
 #include "comm/launcher.hpp"
 
+#include <utility>
+
 namespace kozero {
 
 namespace {
-
-Deck read_deck_everywhere(std::string const& path, std::vector<std::string> const& overrides, Ranks& ranks) {
-  std::string text = on_all_ranks(ranks, [&] { return ranks.rank() == 0 ? read_text_file(path) : std::string(); });
-  ranks.broadcast(text, 0);
-  return on_all_ranks(ranks, [&] { return read_deck(text, path, overrides); });
-}
 
 void set_limits(MemoryConfig const& memory, Ledger& ledger) {
   if (memory.device_limit_bytes) ledger.set_limit(Space::device, *memory.device_limit_bytes);
@@ -20,12 +16,18 @@ void set_limits(MemoryConfig const& memory, Ledger& ledger) {
 
 } // namespace
 
-Job read_job(std::string const& deck, std::vector<std::string> const& overrides, Ranks& ranks, Ledger& ledger) {
+Deck read_deck_of_job(std::string const& path, std::vector<std::string> const& overrides, Ranks& ranks) {
   on_all_ranks(ranks, [&] {
     require_launcher_agrees(ranks.size());
     return true;
   });
-  Job job{.deck = read_deck_everywhere(deck, overrides, ranks)};
+  std::string text = on_all_ranks(ranks, [&] { return ranks.rank() == 0 ? read_text_file(path) : std::string(); });
+  ranks.broadcast(text, 0);
+  return on_all_ranks(ranks, [&] { return read_deck(text, path, overrides); });
+}
+
+Job open_job(Deck deck, Ranks& ranks, Ledger& ledger) {
+  Job job{.deck = std::move(deck)};
   Config const& config = job.deck.config;
   set_limits(config.memory, ledger);
   job.batch = on_all_ranks(ranks, [&] { return batch_shape(config.batch, ranks.size()); });

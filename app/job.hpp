@@ -17,8 +17,10 @@ struct Job {
   Corpus corpus;
 };
 
-/// Rank 0 reads the deck, all ranks parse the same bytes and open the data; the deck's memory limits become the
-/// ledger's. Errors on any rank are thrown on all. Collective.
-Job read_job(std::string const& deck, std::vector<std::string> const& overrides, Ranks& ranks, Ledger& ledger);
+/// Rank 0 reads the deck, and all ranks parse the same bytes. Errors on any rank are thrown on all. Collective.
+Deck read_deck_of_job(std::string const& path, std::vector<std::string> const& overrides, Ranks& ranks);
+
+/// All ranks open the data; the deck's memory limits become the ledger's. Errors as above. Collective.
+Job open_job(Deck deck, Ranks& ranks, Ledger& ledger);
 
 } // namespace kozero

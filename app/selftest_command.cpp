@@ -13,7 +13,7 @@ namespace kozero {
 int run_selftest(SelftestArguments const& arguments) {
   Ledger ledger;
   auto const ranks = make_world_ranks();
-  Job const job = read_job(arguments.deck, arguments.overrides, *ranks, ledger);
+  Job const job = open_job(read_deck_of_job(arguments.deck, arguments.overrides, *ranks), *ranks, ledger);
   auto const grid =
       on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, job.deck.config.parallel, ledger); });
   for (auto const& warning : job.deck.warnings) log::warn("warning: {}", warning);

@@ -4,6 +4,7 @@
 #include "comm/agree.hpp"
 #include "comm/process_grid.hpp"
 #include "comm/survey.hpp"
+#include "comm/watch/rank_watch.hpp"
 #include "config/compare.hpp"
 #include "core/log.hpp"
 #include "io/deck.hpp"
@@ -96,35 +97,40 @@ void tell(RunOutcome const& outcome, RankPlan const& plan, Ledger const& ledger)
   }
 }
 
-} // namespace
-
-int run_train(TrainArguments const& arguments) {
-  Ledger ledger;
-  auto const ranks = make_world_ranks();
-  auto const [deck, batch, corpus] = read_job(arguments.deck, arguments.overrides, *ranks, ledger);
+int train_by(Deck const& read, TrainArguments const& arguments, Ranks& ranks, Ledger& ledger) {
+  auto const [deck, batch, corpus] = open_job(read, ranks, ledger);
   Config const& config = deck.config;
-  print(start_table(config, corpus, batch, survey(*ranks), ranks->description()));
+  print(start_table(config, corpus, batch, survey(ranks), ranks.description()));
   for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
   if (arguments.dry_run) {
     log::info("dry run: the deck, the data and the machine are as they should be; nothing was trained or written");
     return exit_done;
   }
 
-  auto const folder = hold_folder(config, arguments, *ranks);
+  auto const folder = hold_folder(config, arguments, ranks);
   RunInput input{.config = config,
                  .resolved_deck = deck.resolved_yaml,
                  .corpus = corpus,
                  .batch = batch,
-                 .folder = path_of(folder, *ranks),
+                 .folder = path_of(folder, ranks),
                  .held_folder = folder,
                  .resume = std::nullopt,
                  .overwrite = arguments.overwrite};
-  if (resumes(arguments)) input.resume = find_checkpoint(arguments, folder.get(), deck, batch, *ranks);
-  auto const grid =
-      on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, config.parallel, ledger); });
+  if (resumes(arguments)) input.resume = find_checkpoint(arguments, folder.get(), deck, batch, ranks);
+  auto const grid = on_all_ranks(ranks, [&] { return std::make_unique<ProcessGrid>(ranks, config.parallel, ledger); });
   RunOutcome const outcome = train(input, grid->state(), ledger);
-  if (ranks->rank() == 0) tell(outcome, plan_rank(config, batch, 0), ledger);
+  if (ranks.rank() == 0) tell(outcome, plan_rank(config, batch, 0), ledger);
   return outcome.end == RunEnd::done ? exit_done : exit_stopped_early;
+}
+
+} // namespace
+
+int run_train(TrainArguments const& arguments) {
+  Ledger ledger;
+  auto const ranks = make_world_ranks();
+  Deck const deck = read_deck_of_job(arguments.deck, arguments.overrides, *ranks);
+  RankWatch watch(*ranks, deck.config.run.stall_limit_s);
+  return watch.over([&] { return train_by(deck, arguments, *ranks, ledger); });
 }
 
 } // namespace kozero

@@ -23,6 +23,11 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
+find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
+add_library(kozero_asio INTERFACE)
+target_include_directories(kozero_asio SYSTEM INTERFACE "${ASIO_INCLUDE_DIR}")
+target_compile_definitions(kozero_asio INTERFACE ASIO_STANDALONE=1 ASIO_NO_DEPRECATED=1)
+
 # yaml-cpp's target has had two names.
 if(NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)

@@ -1,6 +1,7 @@
 #include "io/checkpoint_file.hpp"
 
 #include "core/hash.hpp"
+#include "core/heartbeat.hpp"
 #include "core/launch.hpp"
 #include "io/checkpoint_memory.hpp"
 
@@ -86,6 +87,7 @@ void write_share(fs::path const& path, hid_t file, Types const& types, TensorSha
       Selection const selection(job, dataset.id(), {part.begin - begin, part.end - begin});
       KOZERO_HDF5_CALL(job,
                        H5Dwrite(dataset.id(), type, selection.memory.id(), selection.file.id(), H5P_DEFAULT, data));
+      heartbeat().beat();
       done = part.end;
       if (done == entry->interval.end) ++entry;
     }
@@ -187,6 +189,7 @@ void RankFile::read(StoredDataset const& stored, Interval part, Visit const& vis
     Selection const selection(job, dataset.id(), local);
     KOZERO_HDF5_CALL(job, H5Dread(dataset.id(), types_[stored.type], selection.memory.id(), selection.file.id(),
                                   H5P_DEFAULT, buffer.data()));
+    heartbeat().beat();
     auto const digest = Hash128::of(buffer.data(), static_cast<std::size_t>(local.size() * width));
     Hash128::Digest const expected{checksums[static_cast<std::size_t>(2 * c)],
                                    checksums[static_cast<std::size_t>(2 * c + 1)]};

@@ -1,6 +1,7 @@
 #include "io/token_file.hpp"
 
 #include "core/error.hpp"
+#include "core/heartbeat.hpp"
 
 #include <algorithm>
 #include <array>
@@ -151,6 +152,7 @@ void TokenFile::read(std::int64_t first, std::span<std::int32_t> out) const {
                  "{} tokens from token {} on were asked for (file '{}' has {}: a fault of kozero); please report it", n,
                  first, path_, count_);
   if (n == 0) return;
+  heartbeat().beat();
   std::byte const* const bytes = file_.bytes().data() + header_bytes_ + first * width_;
   std::uint32_t const largest = width_ == 1   ? decode_all<1>(bytes, out)
                                 : width_ == 2 ? decode_all<2>(bytes, out)

@@ -2,6 +2,7 @@
 
 #include "core/between_launches.hpp"
 #include "core/error.hpp"
+#include "core/heartbeat.hpp"
 
 #include <sched.h>
 
@@ -46,28 +47,27 @@ MPI_Datatype mpi_type(DType type) {
 bool all_complete(std::vector<MPI_Request>& requests) {
   int complete = 0;
   KOZERO_MPI(MPI_Testall, static_cast<int>(requests.size()), requests.data(), &complete, MPI_STATUSES_IGNORE);
-  if (complete != 0) requests.clear();
-  return complete != 0;
+  if (complete == 0) return false;
+  requests.clear();
+  heartbeat().arrive();
+  return true;
 }
 
-namespace {
-
-bool waiting = false;
-
-} // namespace
-
-bool is_waiting() { return waiting; }
+bool is_waiting() { return heartbeat().waits(); }
 
 void wait_until(std::function<bool()> const& reached) {
-  struct Waiting {
-    Waiting() { waiting = true; }
-    ~Waiting() { waiting = false; }
-  } const here;
+  if (reached()) return;
+  Heartbeat::Wait const wait;
   while (!reached()) {
     BetweenLaunches::run();
     if (reached()) return;
     sched_yield();
   }
+}
+
+void keep_messages_moving() {
+  int any = 0;
+  KOZERO_MPI(MPI_Iprobe, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &any, MPI_STATUS_IGNORE);
 }
 
 void wait_for_all(std::vector<MPI_Request>& requests) {

@@ -55,5 +55,7 @@ void wait_until(std::function<bool()> const& reached);
 /// Whether the host is within wait_until: what comes now has been waited for.
 bool is_waiting();
 void wait_for_all(std::vector<MPI_Request>& requests);
+/// Libraries may send the rest of a message that counts as sent within a later call alone: this is one.
+void keep_messages_moving();
 
 } // namespace kozero

@@ -3,6 +3,7 @@
 #include "comm/mpi_calls.hpp"
 #include "comm/rounds.hpp"
 #include "core/between_launches.hpp"
+#include "core/heartbeat.hpp"
 #include "core/open_memory.hpp"
 #include "core/profile.hpp"
 
@@ -272,6 +273,7 @@ AnOperation& MpiCollectives::Impl::spare(std::vector<std::unique_ptr<AnOperation
 /// Of what a collective will bring to this rank, before it begins.
 MessageSpan MpiCollectives::Impl::announce(char const* what, Traffic purpose, std::int64_t elements, DType type) {
   ranks.traffic().add(purpose, elements, size_of(type));
+  heartbeat().reach(what, name_of(purpose));
   return {what, name_of(purpose), elements * size_of(type)};
 }
 

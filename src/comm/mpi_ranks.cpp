@@ -4,6 +4,7 @@
 #include "comm/mpi_collectives.hpp"
 #include "comm/self_ranks.hpp"
 #include "core/error.hpp"
+#include "core/heartbeat.hpp"
 #include "core/open_memory.hpp"
 
 #include <algorithm>
@@ -62,6 +63,7 @@ std::string MpiRanks::description() const {
 }
 
 void MpiRanks::barrier() {
+  heartbeat().reach("barrier");
   MPI_Request request = MPI_REQUEST_NULL;
   KOZERO_MPI(MPI_Ibarrier, communicator_->handle, &request);
   wait_for(request);
@@ -70,8 +72,13 @@ void MpiRanks::barrier() {
 std::unique_ptr<Ranks> MpiRanks::split(std::vector<int> const& members) {
   auto const self = std::ranges::find(members, rank());
   KOZERO_ASSERT(self != members.end());
+  heartbeat().reach("split");
   MPI_Comm handle = MPI_COMM_NULL;
-  KOZERO_MPI(MPI_Comm_split, communicator_->handle, members.front(), static_cast<int>(self - members.begin()), &handle);
+  {
+    Heartbeat::Wait const wait;
+    KOZERO_MPI(MPI_Comm_split, communicator_->handle, members.front(), static_cast<int>(self - members.begin()),
+               &handle);
+  }
   auto communicator = std::make_unique<Communicator>(handle);
   KOZERO_REQUIRE(communicator->size == static_cast<int>(members.size()),
                  "a group of {} ranks has {} members (ranks disagree on who they are: a fault of kozero); please "
@@ -101,6 +108,7 @@ void MpiRanks::exchange_messages(std::span<Outgoing const> sends, std::span<Inco
 }
 
 void MpiRanks::gather_parts(std::span<std::byte> all) {
+  heartbeat().reach("gather", "values");
   MPI_Request request = MPI_REQUEST_NULL;
   int const part = count_of(all) / size();
   KOZERO_MPI(MPI_Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all.data(), part, MPI_BYTE, communicator_->handle,
@@ -109,6 +117,7 @@ void MpiRanks::gather_parts(std::span<std::byte> all) {
 }
 
 void MpiRanks::broadcast_bytes(std::span<std::byte> bytes, int root) {
+  heartbeat().reach("broadcast", "values");
   MPI_Request request = MPI_REQUEST_NULL;
   KOZERO_MPI(MPI_Ibcast, bytes.data(), count_of(bytes), MPI_BYTE, root, communicator_->handle, &request);
   wait_for(request);

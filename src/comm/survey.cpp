@@ -33,12 +33,6 @@ std::size_t core_of(hwloc_topology_t topology, std::size_t processor) {
   return core ? core->logical_index : processor;
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
-
 // One line of text a rank travels to the others; host names have no blanks.
 std::string write(RankPlace const& place) {
   return fmt::format("{} {} {} {} {}", place.host, place.threads, place.host_processors, place.processors.to_string(),
@@ -94,6 +88,12 @@ void widen(Survey::Range& range, int value) {
 }
 
 } // namespace
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
 
 RankPlace find_place() {
   Topology const topology = load_topology();

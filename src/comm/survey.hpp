@@ -37,6 +37,9 @@ struct Survey {
 /// This process' place, as the system and hwloc know it.
 RankPlace find_place();
 
+/// Of this host, as the system calls it; without blanks.
+std::string host_name();
+
 /// The table's content from the places of all ranks, by rank.
 Survey summarise(std::vector<RankPlace> const& places);
 

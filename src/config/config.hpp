@@ -21,7 +21,8 @@ struct RunConfig {
   std::optional<double> time_limit_s; // key time_limit: save and leave with exit status 75 after so many seconds
   std::optional<double> before_job_end_s = 120; // key before_job_end: so long before the batch job ends, likewise
   std::int64_t log_every = 10;                  // updates between two lines of the log
-  bool profile = false;                         // write when everything began and ended
+  std::optional<double> stall_limit_s = 600; // key stall_limit: end all ranks when one does nothing for so many seconds
+  bool profile = false;                      // write when everything began and ended
   friend bool operator==(RunConfig const&, RunConfig const&) = default;
 };
 

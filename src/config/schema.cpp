@@ -101,6 +101,8 @@ std::vector<Key> keys_of(Config& c) {
        "so long before the end of the batch job, where the scheduler tells it, do the same; none: do not look",
        Measure::seconds},
       {"run.log_every", &c.run.log_every, at_least_0, harmless, "updates between two lines of the log; 0: none"},
+      {"run.stall_limit", &c.run.stall_limit_s, Limits{.low = 1}, harmless,
+       "end the run when a rank does nothing for so long; none: wait for it for ever", Measure::seconds},
       {"run.profile", &c.run.profile, anything, harmless,
        "write a trace of the last spans of units, messages and the host, to be seen in Perfetto"},
   };

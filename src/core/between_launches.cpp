@@ -1,5 +1,7 @@
 #include "core/between_launches.hpp"
 
+#include "core/heartbeat.hpp"
+
 #include <algorithm>
 #include <vector>
 
@@ -38,6 +40,7 @@ BetweenLaunches::BetweenLaunches(std::function<void()> work) : work_(std::move(w
 BetweenLaunches::~BetweenLaunches() { std::erase(registered().works, &work_); }
 
 void BetweenLaunches::run() {
+  heartbeat().beat();
   auto& all = registered();
   if (all.works.empty() || all.running) return;
   Running const running(all.running);

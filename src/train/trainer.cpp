@@ -2,6 +2,7 @@
 
 #include "comm/agree.hpp"
 #include "core/format.hpp"
+#include "core/heartbeat.hpp"
 #include "core/log.hpp"
 #include "core/profile.hpp"
 #include "core/version.hpp"
@@ -149,8 +150,10 @@ std::string Trainer::stop_reason_of_ranks() const {
 bool Trainer::one_batch() {
   auto const start = std::chrono::steady_clock::now();
   MovedSoFar const before = training_->moved();
+  Heartbeat::Batch const beat;
   auto const batch = training_->step(stop_asked());
   if (!batch) return false;
+  beat.done();
   if (batch->update.applied <= 1) moved_.note(before, training_->moved());
   ++batches_here_;
   skips_in_row_ = batch->update.skipped ? skips_in_row_ + 1 : 0;
