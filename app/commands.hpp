@@ -12,7 +12,7 @@ struct TrainArguments {
   std::vector<std::string> overrides;
   bool dry_run = false;
   bool overwrite = false;
-  bool resume = false;     // from the newest checkpoint of the run folder
+  std::string resume;      // from the newest checkpoint of the run folder: empty: no, "auto": where there is one
   std::string resume_from; // or from this one
 };
 

@@ -12,10 +12,14 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace kozero {
 
@@ -24,7 +28,8 @@ namespace {
 /// What the command line asks for: exactly one of the subcommands.
 struct CommandLine {
   CLI::App app{"kozero: trains GPT-style transformers with ZeRO data parallelism.\n"
-               "In parallel: mpiexec -n 4 kozero train DECK"};
+               "In parallel: mpiexec -n 4 kozero train DECK",
+               "kozero"};
   TrainArguments train;
   CheckArguments check;
   PlanArguments plan;
@@ -33,7 +38,7 @@ struct CommandLine {
   SelftestArguments selftest;
   std::function<int()> run;
   enum class Needs { nothing, one_rank, all_ranks } needs = Needs::one_rank; // nothing: neither MPI nor a device
-  enum class Signals { end_it, ask_to_stop } signals = Signals::end_it;      // TERM, INT and USR1
+  enum class Signals { end_it, ask_to_stop } signals = Signals::end_it;      // TERM, INT, USR1 and HUP
 
   CommandLine() {
     app.set_version_flag("--version", version());
@@ -55,8 +60,11 @@ private:
     auto* const overwrite =
         command.add_flag("--overwrite", train.overwrite, "Start anew in a folder that holds a run already");
     auto* const resume =
-        command.add_flag("--resume", train.resume, "Go on from the newest checkpoint of the run folder")
-            ->excludes(overwrite);
+        command
+            .add_flag("--resume", train.resume,
+                      "Go on from the newest checkpoint of the run folder; --resume auto: or start where there is none")
+            ->excludes(overwrite)
+            ->check(CLI::IsMember({"true", "auto"}));
     command.add_option("--resume-from", train.resume_from, "Go on from this checkpoint")
         ->excludes(resume)
         ->excludes(overwrite);
@@ -143,6 +151,19 @@ private:
   }
 };
 
+/// The command line's words for CLI11, last first. An option whose value may be left out takes whatever follows, a deck
+/// too, so `--resume auto` is made one word.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words;
+  for (int i = argc - 1; i > 0; --i) {
+    std::string const word = argv[i];
+    bool const joins = word == "--resume" && !words.empty() && words.back() == "auto";
+    if (joins) words.back() = "--resume=auto";
+    if (!joins) words.push_back(word);
+  }
+  return words;
+}
+
 int exit_code_of(std::exception const& failure) {
   auto const* const error = dynamic_cast<Error const*>(&failure);
   return error ? error->exit_code() : static_cast<int>(exit_failed);
@@ -160,10 +181,20 @@ int report(Runtime const& runtime, std::exception const& failure) {
   Runtime::abort(exit_code);
 }
 
+/// Runs the command. Results that could not be written are none.
+int run_command(CommandLine const& command_line) {
+  errno = 0;
+  int const status = command_line.run();
+  KOZERO_REQUIRE(std::fflush(stdout) == 0 && std::ferror(stdout) == 0,
+                 "results could not be written to standard output ({}); free space there, or mend what reads them",
+                 std::strerror(errno));
+  return status;
+}
+
 int run_without_runtime(CommandLine const& command_line) {
   log::start(log::Voice::speaks);
   try {
-    return command_line.run();
+    return run_command(command_line);
   } catch (std::exception const& failure) {
     log::error("kozero: {}", failure.what());
     return exit_code_of(failure);
@@ -174,7 +205,7 @@ int run_program(int argc, char** argv) {
   register_model_families();
   CommandLine command_line;
   try {
-    command_line.app.parse(argc, argv);
+    command_line.app.parse(words_of(argc, argv));
   } catch (CLI::ParseError const& error) {
     return command_line.app.exit(error) == 0 ? exit_done : exit_bad_input;
   }
@@ -182,11 +213,12 @@ int run_program(int argc, char** argv) {
   std::optional<SignalListener> listener; // outlives the runtime: what MPI and Kokkos start inherits what is blocked
   if (command_line.signals == CommandLine::Signals::ask_to_stop) listener.emplace();
   std::signal(SIGXFSZ, SIG_IGN); // a file too large for the user's limits is an error like a full disk, not the end
+  std::signal(SIGPIPE, SIG_IGN); // and a reader that is gone is one like it
   Runtime runtime(argc, argv);
   log::start(runtime.rank() == 0 ? log::Voice::speaks : log::Voice::silent);
   try {
     if (runtime.rank() != 0 && command_line.needs != CommandLine::Needs::all_ranks) return exit_done;
-    return command_line.run();
+    return run_command(command_line);
   } catch (std::exception const& error) {
     return report(runtime, error);
   }

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool resumes(TrainArguments const& arguments) { return arguments.resume || !arguments.resume_from.empty(); }
+bool resumes(TrainArguments const& arguments) { return !arguments.resume.empty() || !arguments.resume_from.empty(); }
 
 /// The run's folder as rank 0 sees it; a folder that holds a run already is not written over by accident.
 fs::path prepare_folder(Config const& config, TrainArguments const& arguments, Ranks& ranks) {
@@ -67,12 +67,17 @@ fs::path check_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape c
   return path;
 }
 
-/// Rank 0 finds it, as ranks may have different working folders.
-fs::path find_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape const& batch, Ranks& ranks) {
-  std::string path = on_all_ranks(
-      ranks, [&] { return ranks.rank() == 0 ? check_checkpoint(wanted, deck, batch).string() : std::string(); });
+/// The checkpoint that the arguments mean, if any. Rank 0 finds it, as ranks may have different working folders.
+std::optional<fs::path> find_checkpoint(TrainArguments const& arguments, fs::path const& folder, Deck const& deck,
+                                        BatchShape const& batch, Ranks& ranks) {
+  fs::path const wanted = arguments.resume_from.empty() ? folder : fs::path(arguments.resume_from);
+  std::string path = on_all_ranks(ranks, [&] {
+    bool const wants_any = arguments.resume == "auto";
+    if (ranks.rank() != 0 || (wants_any && !RunFolder(folder.string()).holds_checkpoints())) return std::string();
+    return check_checkpoint(wanted, deck, batch).string();
+  });
   ranks.broadcast(path, 0);
-  return path;
+  return path.empty() ? std::nullopt : std::optional<fs::path>(path);
 }
 
 /// What was predicted beside what was measured, and how the run ended.
@@ -106,10 +111,7 @@ int run_train(TrainArguments const& arguments) {
                  .folder = prepare_folder(config, arguments, *ranks),
                  .resume = std::nullopt,
                  .overwrite = arguments.overwrite};
-  if (resumes(arguments)) {
-    fs::path const wanted = arguments.resume_from.empty() ? input.folder : fs::path(arguments.resume_from);
-    input.resume = find_checkpoint(wanted, deck, batch, *ranks);
-  }
+  if (resumes(arguments)) input.resume = find_checkpoint(arguments, input.folder, deck, batch, *ranks);
   auto const grid =
       on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, config.parallel, ledger); });
   RunOutcome const outcome = train(input, grid->state(), ledger);

@@ -36,6 +36,8 @@ struct CheckpointInfo {
   std::optional<LossScaleState> loss_scale = {}; // fp16 alone
   /// Of a delayed update, whose gradient is among the entries as kind "gradient": the factor to multiply that by.
   std::optional<double> pending_gradient_scale = {};
+  /// The run owes an evaluation of this state: it was due, and not made when this was saved.
+  bool evaluation_due = false;
   std::int64_t format_version = checkpoint_format_version; // of the files; saving writes the one of today
 };
 

@@ -64,6 +64,7 @@ void write_info(fs::path const& path, CheckpointInfo const& info) {
   h5::put(job, file.id(), "state_hash", info.state_hash);
   h5::put(job, file.id(), "text", std::int64_t{info.text});
   put_scales(job, file.id(), info);
+  if (info.evaluation_due) h5::put(job, file.id(), "evaluation_due", std::int64_t{1});
   h5::put_long_text(job, file.id(), "deck", info.deck);
   file.close(job);
 }
@@ -86,6 +87,7 @@ CheckpointInfo read_info(fs::path const& path) {
   info.state_hash = h5::get_text(job, file.id(), "state_hash");
   info.text = h5::get_integer(job, file.id(), "text") != 0;
   get_scales(job, file.id(), info);
+  info.evaluation_due = h5::has_attribute(job, file.id(), "evaluation_due");
   info.deck = h5::get_long_text(reading(path, "deck"), file.id(), "deck");
   return info;
 }

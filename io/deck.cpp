@@ -4,6 +4,7 @@
 #include "config/schema.hpp"
 #include "core/error.hpp"
 #include "io/deck_family.hpp"
+#include "io/foreign_words.hpp"
 #include "io/suggest.hpp"
 #include "io/yaml_tree.hpp"
 
@@ -274,6 +275,8 @@ private:
     return names;
   }
 
+  bool is_known(std::string_view path) const { return std::ranges::count(keys_, path, &Key::path) > 0; }
+
   std::string advice_about(YamlNode const& key, YamlNode const& value, std::string const& path) const {
     if (key.text == "<<") return " (a deck has no merge keys); write the keys out";
     if (value.kind == Kind::null && key.text.find(':') != std::string::npos) {
@@ -288,6 +291,11 @@ private:
     };
     auto const siblings = names_below(path.substr(0, path.size() - key.text.size()));
     std::string meant = path_of(key.text);
+    if (meant.empty()) {
+      if (auto const* const foreign = find_foreign_word(key.text); foreign && is_known(foreign->key)) {
+        return fmt::format(" (it is '{}' here{}{})", foreign->key, foreign->note.empty() ? "" : ": ", foreign->note);
+      }
+    }
     if (meant.empty()) meant = nearest_word(key.text, siblings);
     if (meant.empty()) meant = path_of(nearest_word(key.text, leaves));
     return meant.empty() ? fmt::format(" (known here: {})", joined(siblings))

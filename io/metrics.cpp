@@ -45,16 +45,30 @@ Line classify(std::string const& text, std::int64_t batches_seen) {
   return batch->get<std::int64_t>() <= batches_seen ? Line::of_the_past : Line::of_the_future;
 }
 
+bool is_evaluation_after(std::string const& text, std::int64_t batches_seen) {
+  Json const object = Json::parse(text);
+  return object.contains("val_loss") && object.at("batch") == batches_seen;
+}
+
 /// The lines of a metrics file that a resumed run keeps.
-std::string lines_to_keep(std::string const& path, std::int64_t batches_seen) {
-  if (!std::filesystem::exists(path)) return "";
+struct Kept {
+  std::string lines;
+  bool ends_evaluated = false;
+};
+
+Kept lines_to_keep(std::string const& path, std::int64_t batches_seen) {
+  Kept kept;
+  if (!std::filesystem::exists(path)) return kept;
   std::ifstream in(path, std::ios::binary);
   if (!in) fail("read", path);
-  std::string kept, text;
+  std::string text;
   for (std::int64_t number = 1; std::getline(in, text); ++number) {
     bool const torn = in.eof(); // no end of line: it was being written when the run was killed
     Line const kind = torn ? Line::broken : classify(text, batches_seen);
-    if (kind == Line::of_the_past) kept += text + '\n';
+    if (kind == Line::of_the_past) {
+      kept.lines += text + '\n';
+      kept.ends_evaluated = is_evaluation_after(text, batches_seen);
+    }
     if (kind == Line::broken && !torn) {
       log::warn("'{}': line {} is dropped (no record of a batch: damaged, or not written by kozero)", path, number);
     }
@@ -74,9 +88,10 @@ MetricsFile MetricsFile::open(std::string path, int flags) {
 MetricsFile MetricsFile::create(std::string path) { return open(std::move(path), O_TRUNC); }
 
 MetricsFile MetricsFile::resume(std::string path, std::int64_t batches_seen) {
-  std::string const kept = lines_to_keep(path, batches_seen);
+  Kept const kept = lines_to_keep(path, batches_seen);
   MetricsFile fresh = open(path + ".partial", O_TRUNC);
-  fresh.write(kept);
+  fresh.write(kept.lines);
+  fresh.ends_evaluated_ = kept.ends_evaluated;
   // On disk before it takes the other's place, or a power cut could leave neither.
   if (::fsync(fresh.file_) != 0) fail("written", fresh.path_);
   if (std::rename(fresh.path_.c_str(), path.c_str()) != 0) fail("replaced", path);
@@ -85,7 +100,7 @@ MetricsFile MetricsFile::resume(std::string path, std::int64_t batches_seen) {
 }
 
 MetricsFile::MetricsFile(MetricsFile&& other) noexcept
-    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)), ends_evaluated_(other.ends_evaluated_) {}
 
 MetricsFile::~MetricsFile() {
   if (file_ >= 0) ::close(file_);
@@ -122,6 +137,10 @@ void MetricsFile::end(EndRecord const& record) {
   object["seconds"] = number(record.seconds);
   object["reason"] = record.reason;
   write(line(object));
+}
+
+void MetricsFile::note(std::int64_t batch, std::string const& text) {
+  write(line({{"event", "note"}, {"batch", batch}, {"text", text}}));
 }
 
 void MetricsFile::write(std::string const& text) {

@@ -59,6 +59,11 @@ public:
   void update(UpdateRecord const& record);
   void evaluation(EvaluationRecord const& record);
   void end(EndRecord const& record);
+  /// {"event":"note", …}: something about the run that nobody may have seen otherwise.
+  void note(std::int64_t batch, std::string const& text);
+
+  /// Of a file that a run goes on with: its last line is the evaluation after `batches_seen` batches.
+  bool ends_evaluated() const { return ends_evaluated_; }
 
 private:
   MetricsFile(std::string path, int file) : path_(std::move(path)), file_(file) {}
@@ -67,6 +72,7 @@ private:
 
   std::string path_;
   int file_ = -1; // descriptor
+  bool ends_evaluated_ = false;
 };
 
 } // namespace kozero

@@ -19,7 +19,9 @@ struct RunConfig {
   std::int64_t seed = 1337;           // of parameters and data order
   std::int64_t updates = 100;         // optimizer steps, skipped ones not counted
   std::optional<double> time_limit_s; // key time_limit: save and leave with exit status 75 after so many seconds
-  bool profile = false;               // write when everything began and ended
+  std::optional<double> before_job_end_s = 120; // key before_job_end: so long before the batch job ends, likewise
+  std::int64_t log_every = 10;                  // updates between two lines of the log
+  bool profile = false;                         // write when everything began and ended
   friend bool operator==(RunConfig const&, RunConfig const&) = default;
 };
 

@@ -97,6 +97,10 @@ std::vector<Key> keys_of(Config& c) {
        "optimizer steps of the whole run, skipped ones not counted; the schedule ends there"},
       {"run.time_limit", &c.run.time_limit_s, positive, harmless,
        "after so long, save and leave with exit status 75, to be resumed", Measure::seconds},
+      {"run.before_job_end", &c.run.before_job_end_s, positive, harmless,
+       "so long before the end of the batch job, where the scheduler tells it, do the same; none: do not look",
+       Measure::seconds},
+      {"run.log_every", &c.run.log_every, at_least_0, harmless, "updates between two lines of the log; 0: none"},
       {"run.profile", &c.run.profile, anything, harmless,
        "write a trace of the last spans of units, messages and the host, to be seen in Perfetto"},
   };

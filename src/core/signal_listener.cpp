@@ -15,15 +15,20 @@ std::atomic<int> first_signal = 0;
 std::chrono::steady_clock::time_point heard_at;
 std::atomic<bool> ending = false; // the next signal is the destructor's
 
-sigset_t stop_signals() {
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+sigset_t set_of_stop_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int const number : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&set, number);
+  for (auto const& signal : stop_signals) sigaddset(&set, signal.number);
   return set;
 }
 
 void listen() {
-  sigset_t const set = stop_signals();
+  sigset_t const set = set_of_stop_signals();
   for (;;) {
     int number = 0;
     int const error = sigwait(&set, &number);
@@ -35,9 +40,10 @@ void listen() {
 } // namespace
 
 SignalListener::SignalListener() {
-  // A parent may have had them ignored, as shells do for what runs in the background; such signals need not arrive.
-  for (int const number : {SIGTERM, SIGINT, SIGUSR1}) std::signal(number, SIG_DFL);
-  sigset_t const set = stop_signals();
+  for (auto const& signal : stop_signals) {
+    if (signal.number != SIGHUP || !is_ignored(SIGHUP)) std::signal(signal.number, SIG_DFL);
+  }
+  sigset_t const set = set_of_stop_signals();
   int const error = pthread_sigmask(SIG_BLOCK, &set, nullptr);
   KOZERO_REQUIRE(error == 0, "signals cannot be blocked ({}); report it", std::strerror(error));
   ending = false;

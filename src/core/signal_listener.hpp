@@ -1,10 +1,20 @@
 #pragma once
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 namespace kozero {
 
-/// Hears the signals that ask a program to stop, TERM, INT and USR1, on a thread of its own. They are blocked
+/// What asks a program to stop.
+struct StopSignal {
+  int number;
+  char const* name;
+};
+inline constexpr std::array<StopSignal, 4> stop_signals = {
+    {{SIGTERM, "TERM"}, {SIGINT, "INT"}, {SIGUSR1, "USR1"}, {SIGHUP, "HUP"}}};
+
+/// Hears the stop signals on a thread of its own. They are blocked
 /// everywhere else, so none interrupts other code: a library's generated code may keep data where a handler's frame
 /// would go. What must not wait for MPI or for a batch to end can be done by this thread; it never calls MPI.
 ///
@@ -20,6 +30,8 @@ public:
   /// person's second Ctrl-C, ends the process at once, with status 1 and nothing saved.
   static constexpr std::chrono::seconds copies_within{2};
 
+  /// A parent may have had signals ignored: shells do so with INT for what runs in the background, and that is undone
+  /// here. But a HUP that is ignored stays so: that is what nohup was asked for.
   SignalListener();
   ~SignalListener();
   SignalListener(SignalListener const&) = delete;

@@ -1,10 +1,10 @@
 #include "train/progress.hpp"
 
 #include "core/format.hpp"
+#include "core/log.hpp"
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <unistd.h>
@@ -34,14 +34,12 @@ void Progress::show(Line const& line) {
 void Progress::show(std::string const& text) {
   if (!speaks_) return;
   shown_ = true;
-  fmt::print(stderr, "\r{}\033[K", text);
-  std::fflush(stderr);
+  log::show(fmt::format("\r{}\033[K", text));
 }
 
 void Progress::clear() {
   if (!shown_) return;
-  fmt::print(stderr, "\r\033[K");
-  std::fflush(stderr);
+  log::show("\r\033[K");
   shown_ = false;
 }
 

@@ -9,6 +9,7 @@
 #include "io/run_folder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kozero {
 
@@ -24,17 +25,27 @@ TrainingSetup setup_of(RunInput const& input) {
           .tokens = std::make_shared<CorpusTokens>(input.corpus, input.config.run.seed)};
 }
 
+/// A job's end counts where the deck wants to be out before it.
+StopTimes stop_times(RunInput const& input) {
+  auto const& run = input.config.run;
+  StopTimes times{.time_limit_s = run.time_limit_s, .job_end = {}, .before_end_s = run.before_job_end_s.value_or(0)};
+  if (run.before_job_end_s) times.job_end = input.job_end;
+  return times;
+}
+
 } // namespace
 
 Trainer::Trainer(RunInput const& input, Group const& group, Ledger& ledger)
-    : stop_(input.config.run.time_limit_s), input_(input), group_(group),
+    : stop_(stop_times(input)), input_(input), group_(group), ledger_(ledger),
       training_(make_training(setup_of(input), group, ledger)), progress_(group.rank() == 0) {}
 
 /// State from the seed or a checkpoint, and the run's files.
 void Trainer::start() {
   if (input_.config.run.profile) profile().start(profile_capacity);
   if (input_.resume) {
-    hash_ = training_->restore(*input_.resume);
+    CheckpointInfo const info = training_->restore(*input_.resume);
+    hash_ = info.state_hash;
+    evaluation_due_ = info.evaluation_due;
     looked_at_ = training_->counters().updates_applied;
     if (is_latest_checkpoint(*input_.resume, input_.folder, group_.ranks))
       saved_at_ = training_->counters().batches_seen;
@@ -42,14 +53,25 @@ void Trainer::start() {
   } else {
     training_->initialise();
   }
-  on_all_ranks(group_.ranks, [&] {
-    if (group_.rank() != 0) return true;
+  bool const evaluated = on_all_ranks(group_.ranks, [&] {
+    if (group_.rank() != 0) return false;
     RunFolder const folder(input_.folder.string());
     if (input_.overwrite) folder.remove_checkpoints();
     folder.write_deck(input_.resolved_deck);
     metrics_.emplace(open_metrics(folder.metrics_file()));
-    return true;
+    return metrics_->ends_evaluated();
   });
+  if (any_rank(evaluated)) {
+    evaluated_at_ = training_->counters().batches_seen;
+    evaluation_due_ = false;
+  }
+}
+
+/// Collective.
+bool Trainer::any_rank(bool here) const {
+  std::int64_t count = here ? 1 : 0;
+  group_.ranks.sum(std::span(&count, 1));
+  return count > 0;
 }
 
 MetricsFile Trainer::open_metrics(std::string const& path) const {
@@ -58,10 +80,12 @@ MetricsFile Trainer::open_metrics(std::string const& path) const {
 
 RunOutcome Trainer::run() {
   start();
+  if (evaluation_due_) run_evaluation();
   while (!training_->done()) {
     if (!one_batch()) return finish(RunEnd::stopped_early);
+    evaluation_due_ |= due(input_.config.evaluate.every);
     if (due(input_.config.checkpoint.every)) save();
-    if (due(input_.config.evaluate.every)) run_evaluation();
+    if (evaluation_due_) run_evaluation();
     looked_at_ = training_->counters().updates_applied;
   }
   drain();
@@ -84,10 +108,10 @@ StopAsked Trainer::stop_asked() const {
   return [this] { return stop_.wanted(); };
 }
 
-/// One rank's signal is enough. Collective.
+/// One rank's reason is enough. Collective.
 std::string Trainer::stop_reason_of_ranks() const {
-  auto const signals = group_.ranks.gather(stop_.signal());
-  return stop_reason(*std::max_element(signals.begin(), signals.end()));
+  auto const reasons = group_.ranks.gather(stop_.reason());
+  return stop_reason(*std::ranges::max_element(reasons));
 }
 
 /// False when the ranks agree to stop instead.
@@ -133,7 +157,6 @@ void Trainer::look_at_skips(BatchReport const& batch) {
 void Trainer::record(BatchReport const& batch, double seconds) {
   if (group_.rank() != 0) return;
   Counters const& counters = training_->counters();
-  std::int64_t const updates = input_.config.run.updates;
   double const tokens = static_cast<double>(input_.batch.global() * input_.config.model.context);
   metrics_->update({.batch = counters.batches_seen,
                     .updates_applied = counters.updates_applied,
@@ -152,23 +175,51 @@ void Trainer::record(BatchReport const& batch, double seconds) {
         "batch {}: update skipped (gradient norm is {}; the first bad tensor is {}); its gradient changes nothing",
         counters.batches_seen, batch.update.norm, batch.update.bad_tensor);
   }
-  double const mean_seconds = seconds_since(start_) / static_cast<double>(batches_here_);
+  batch_seconds_ += seconds;
+  if (due(input_.config.run.log_every)) log_update(batch);
   progress_.show({.update = counters.updates_applied,
-                  .updates = updates,
+                  .updates = input_.config.run.updates,
                   .loss = batch.loss,
                   .lr = batch.lr,
                   .norm = batch.update.norm,
                   .tokens_per_s = tokens / seconds,
-                  .seconds_left = mean_seconds * static_cast<double>(updates - counters.updates_applied)});
+                  .seconds_left = seconds_left()});
+  if (log::lost() && !std::exchange(loss_of_log_noted_, true)) {
+    metrics_->note(counters.batches_seen, "the log could not be written (its reader is gone or its disk full); lines "
+                                          "are missing there");
+  }
+}
+
+/// As fast as it went so far, evaluations and saves included.
+double Trainer::seconds_left() const {
+  double const a_batch = seconds_since(start_) / static_cast<double>(batches_here_);
+  return a_batch * static_cast<double>(input_.config.run.updates - training_->counters().updates_applied);
+}
+
+/// A plain line: what a job's log shows between evaluations. Speed is that since the line before.
+void Trainer::log_update(BatchReport const& batch) {
+  auto const batches = static_cast<double>(batches_here_ - std::exchange(logged_batches_, batches_here_));
+  double const seconds = batch_seconds_ - std::exchange(logged_seconds_, batch_seconds_);
+  double const tokens = batches * static_cast<double>(input_.batch.global() * input_.config.model.context);
+  std::string memory = format_bytes(ledger_.bytes(Space::device));
+  if (auto const host = ledger_.bytes(budget_of(Space::host)); host > 0) memory += " + " + format_bytes(host) + " host";
+  progress_.clear();
+  log::info("update {:>6}/{}   loss {:.4f}   norm {:.3g}   lr {:.2e}   {} tokens/s   {}   {} left",
+            training_->counters().updates_applied, input_.config.run.updates, batch.loss, batch.update.norm, batch.lr,
+            format_count(tokens / seconds), memory, format_duration(seconds_left()));
 }
 
 void Trainer::run_evaluation() {
   Counters const& counters = training_->counters();
-  if (input_.corpus.validation.windows == 0 || evaluated_at_ == counters.batches_seen) return;
+  if (input_.corpus.validation.windows == 0 || evaluated_at_ == counters.batches_seen) {
+    evaluation_due_ = false;
+    return;
+  }
   auto const loss = training_->evaluate(stop_asked());
   if (!loss) return;
   val_loss_ = loss;
   evaluated_at_ = counters.batches_seen;
+  evaluation_due_ = false;
   if (group_.rank() != 0) return;
   metrics_->evaluation({counters.batches_seen, counters.updates_applied, *val_loss_});
   progress_.clear();
@@ -180,15 +231,18 @@ void Trainer::run_evaluation() {
 void Trainer::save() {
   std::int64_t const batches_seen = training_->counters().batches_seen;
   if (saved_at_ == batches_seen) return;
+  auto const start = std::chrono::steady_clock::now();
   CheckpointInfo info = training_->checkpoint_info();
   info.deck = input_.resolved_deck;
   info.state_hash = training_->state_hash();
   info.version = version();
+  info.evaluation_due = evaluation_due_;
   info.text = input_.corpus.train.file->is_text();
   auto const path =
       save_checkpoint(input_.folder, info, training_->state(), input_.config.checkpoint.keep, group_.ranks);
   saved_at_ = batches_seen;
   hash_ = info.state_hash;
+  stop_.expect_to_take(2 * seconds_since(start)); // disks have bad days
   progress_.clear();
   log::info("saved {}", path.string());
 }

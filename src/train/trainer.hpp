@@ -22,9 +22,10 @@ struct RunInput {
   std::string resolved_deck; // YAML, kept in every checkpoint
   Corpus corpus;
   BatchShape batch;
-  std::filesystem::path folder;                // of the run, absolute
-  std::optional<std::filesystem::path> resume; // a checkpoint to go on from
-  bool overwrite = false;                      // the folder's old checkpoints go
+  std::filesystem::path folder;                                      // of the run, absolute
+  std::optional<std::filesystem::path> resume;                       // a checkpoint to go on from
+  bool overwrite = false;                                            // the folder's old checkpoints go
+  std::optional<std::chrono::system_clock::time_point> job_end = {}; // when the scheduler ends the job
 };
 
 enum class RunEnd { done, stopped_early };
@@ -58,12 +59,17 @@ private:
   void save();
   void drain();
   RunOutcome finish(RunEnd end);
+  void show_progress(BatchReport const& batch, double seconds);
+  void log_update(BatchReport const& batch);
   bool due(std::int64_t every) const;
+  bool any_rank(bool here) const;
   std::string stop_reason_of_ranks() const;
+  double seconds_left() const;
 
   StopRequest stop_; // first: signals and the time limit count from the start
   RunInput input_;
   Group group_;
+  Ledger const& ledger_;
   std::unique_ptr<Training> training_;
   std::optional<MetricsFile> metrics_; // rank 0's
   MostMoved moved_;
@@ -72,10 +78,15 @@ private:
   std::int64_t batches_here_ = 0; // since this process started
   std::int64_t looked_at_ = 0;    // updates_applied when it was last asked what is due
   std::int64_t skips_in_row_ = 0;
+  bool evaluation_due_ = false;    // one that checkpoints owe until it is made
   std::int64_t evaluated_at_ = -1; // batches_seen of the last evaluation
   std::int64_t saved_at_ = -1;     // and of the newest checkpoint in the run's folder
   std::string hash_;               // of the state at saved_at_
   std::optional<double> loss_, val_loss_;
+  std::int64_t logged_batches_ = 0; // batches_here_ at the last line of the log
+  double logged_seconds_ = 0;       // of batches until then
+  double batch_seconds_ = 0;        // of all batches here
+  bool loss_of_log_noted_ = false;
 };
 
 /// Builds a trainer on all ranks and runs it. Collective.

@@ -28,8 +28,8 @@ void TrainingOf<T>::initialise() {
 }
 
 template <class T>
-std::string TrainingOf<T>::restore(std::filesystem::path const& checkpoint) {
-  CheckpointInfo const info = on_all_ranks(group_.ranks, [&] {
+CheckpointInfo TrainingOf<T>::restore(std::filesystem::path const& checkpoint) {
+  CheckpointInfo info = on_all_ranks(group_.ranks, [&] {
     CheckpointReader const reader(checkpoint, {group_.rank(), group_.size()});
     if (auto const scale = reader.info().pending_gradient_scale) {
       std::int64_t const t = reader.info().counters.updates_applied + 1;
@@ -48,7 +48,8 @@ std::string TrainingOf<T>::restore(std::filesystem::path const& checkpoint) {
                                   checkpoint.string(), hash, info.state_hash));
   }
   counters_ = info.counters;
-  return hash;
+  info.state_hash = hash;
+  return info;
 }
 
 template <class T>

@@ -63,9 +63,9 @@ public:
 
   /// Parameters from run.seed, moments zero.
   virtual void initialise() = 0;
-  /// State, counters and loss scale of a checkpoint. Returns the hash of the state. SharedError where it cannot be read
-  /// or is not what it says.
-  virtual std::string restore(std::filesystem::path const& checkpoint) = 0;
+  /// State, counters and loss scale of a checkpoint. Returns what it says, with the hash that its state has today.
+  /// SharedError where it cannot be read or is not what it says.
+  virtual CheckpointInfo restore(std::filesystem::path const& checkpoint) = 0;
 
   /// Whether the run's last update has been applied or is pending.
   virtual bool done() const = 0;

@@ -12,7 +12,7 @@ public:
   TrainingOf(TrainingSetup const& setup, Group const& group, Ledger& ledger);
 
   void initialise() override;
-  std::string restore(std::filesystem::path const& checkpoint) override;
+  CheckpointInfo restore(std::filesystem::path const& checkpoint) override;
   bool done() const override { return next_update() > setup_.config.run.updates; }
   std::optional<BatchReport> step(StopAsked const& asked = {}) override;
   std::int64_t drain() override;

@@ -43,6 +43,16 @@ public:
     }
     return objects;
   }
+  /// The same of two runs that did the same, whenever they were stopped; without the end, which is of the last process.
+  std::vector<nlohmann::json> metrics_but_times(std::string const& run) const {
+    auto objects = metrics(run);
+    std::erase_if(objects, [](auto const& object) { return object.contains("event"); });
+    for (auto& object : objects) {
+      object.erase("seconds");
+      object.erase("tokens_per_s");
+    }
+    return objects;
+  }
   std::string hash(std::string const& run) const { return metrics(run).back().at("state_hash"); }
 
   /// The number in the name of a run's newest checkpoint.

@@ -92,7 +92,7 @@ TEST_CASE("TERM saves at an update's end, exits with 75, and the resumed run end
   std::vector<std::string> const more = {"run.updates=1500", "zero.stage=2"};
   REQUIRE(run_program(shop.train("whole", more)).status == 0);
 
-  for (int const signal : {SIGTERM, SIGUSR1}) {
+  for (int const signal : {SIGTERM, SIGUSR1, SIGHUP}) { // CASES 29
     std::string const run = "stopped " + std::to_string(signal);
     Program program(shop.train(run, more));
     wait_for_updates(shop, run, 20);
@@ -109,8 +109,52 @@ TEST_CASE("TERM saves at an update's end, exits with 75, and the resumed run end
     resume.emplace_back("--resume");
     CHECK(run_program(shop.train(run, resume)).status == 0);
     CHECK(shop.hash(run) == shop.hash("whole"));
-    CHECK(shop.metrics(run).size() == 1501);
+    CHECK(shop.metrics_but_times(run) == shop.metrics_but_times("whole"));
   }
+}
+
+TEST_CASE("under nohup a run does not stop when its terminal goes") {
+  Workshop const shop;
+  std::vector<std::string> command = {"nohup"};
+  auto const train = shop.train("run", {"run.updates=400"});
+  command.insert(command.end(), train.begin(), train.end());
+  Program program(command);
+  wait_for_updates(shop, "run", 20);
+  program.signal(SIGHUP);
+  CHECK(program.wait().status == 0);
+}
+
+TEST_CASE("an evaluation that a stop has cut off is made by the resumed run") { // CASES 30
+  Workshop const shop;
+  // Some time between the save and the end of the evaluation, so that the signal comes in between.
+  std::vector<std::string> const more = {"run.updates=12", "evaluate.every=4", "evaluate.batches=1500",
+                                         "checkpoint.every=4", "data.validation=0.5"};
+  REQUIRE(run_program(shop.train("whole", more)).status == 0);
+  for (int const signal : {SIGTERM, SIGKILL}) {
+    std::string const run = "stopped " + std::to_string(signal);
+    Program program(shop.train(run, more));
+    wait_until([&] { return std::filesystem::exists(shop.file(run + "/checkpoints/latest")); });
+    program.signal(signal);
+    auto const stopped = program.wait();
+    INFO(stopped.err);
+    CHECK(stopped.status == (signal == SIGKILL ? 128 + SIGKILL : 75));
+    for (auto const& line : shop.metrics(run)) CHECK(!line.contains("batch") == line.contains("event"));
+    REQUIRE(!contains(shop.read(run + "/metrics.jsonl"), {"\"val_loss\""}));
+
+    auto resume = more;
+    resume.emplace_back("--resume");
+    CHECK(run_program(shop.train(run, resume)).status == 0);
+    CHECK(shop.metrics_but_times(run) == shop.metrics_but_times("whole"));
+  }
+}
+
+TEST_CASE("a run that is at its end and evaluated is not evaluated twice") { // CASES 30
+  Workshop const shop;
+  REQUIRE(run_program(shop.train("run")).status == 0);
+  auto const before = shop.metrics_but_times("run");
+  REQUIRE(run_program(shop.train("run", {"--resume"})).status == 0);
+  auto const after = shop.metrics_but_times("run");
+  CHECK(after.size() == before.size());
 }
 
 TEST_CASE("a request told to the launcher and to all ranks is one request") { // CASES 25

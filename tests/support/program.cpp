@@ -81,8 +81,17 @@ Program::Program(std::vector<std::string> const& arguments, Environment const& e
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out.c_str(), flags, 0600);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err.c_str(), flags, 0600);
-  int const error = posix_spawnp(&process_, arguments.front().c_str(), &files, nullptr, pointers(arguments).data(),
+  // Whoever runs the tests may have had these ignored (nohup); programs would inherit that.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t heeded;
+  sigemptyset(&heeded);
+  for (int const number : {SIGHUP, SIGINT, SIGPIPE}) sigaddset(&heeded, number);
+  posix_spawnattr_setsigdefault(&attributes, &heeded);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  int const error = posix_spawnp(&process_, arguments.front().c_str(), &files, &attributes, pointers(arguments).data(),
                                  pointers(entries).data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0)
     throw std::runtime_error(fmt::format("{} cannot be started: {}", arguments.front(), std::strerror(error)));
