@@ -3,6 +3,7 @@
 #include "app/job.hpp"
 #include "comm/agree.hpp"
 #include "comm/process_grid.hpp"
+#include "comm/slurm_job.hpp"
 #include "comm/survey.hpp"
 #include "config/compare.hpp"
 #include "core/log.hpp"
@@ -97,7 +98,7 @@ int run_train(TrainArguments const& arguments) {
   auto const ranks = make_world_ranks();
   auto const [deck, batch, corpus] = read_job(arguments.deck, arguments.overrides, *ranks, ledger);
   Config const& config = deck.config;
-  print(start_table(config, corpus, batch, survey(*ranks), ranks->description()));
+  print(start_table(config, corpus, batch, survey(*ranks), ranks->description(), slurm_job()));
   for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
   if (arguments.dry_run) {
     log::info("dry run: the deck, the data and the machine are as they should be; nothing was trained or written");
@@ -110,7 +111,8 @@ int run_train(TrainArguments const& arguments) {
                  .batch = batch,
                  .folder = prepare_folder(config, arguments, *ranks),
                  .resume = std::nullopt,
-                 .overwrite = arguments.overwrite};
+                 .overwrite = arguments.overwrite,
+                 .job_end = job_end()};
   if (resumes(arguments)) input.resume = find_checkpoint(arguments, input.folder, deck, batch, *ranks);
   auto const grid =
       on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, config.parallel, ledger); });
