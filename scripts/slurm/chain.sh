@@ -26,7 +26,8 @@ is_done && exit 0
 # Submitted first: so it is there even where this job is killed. Slurm keeps a copy of this script in $0.
 next=
 if ((links > 1)); then
-  next=$(KOZERO_LINKS=$((links - 1)) sbatch --parsable --dependency="afterany:$SLURM_JOB_ID" "$0" "$@")
+  next=$(KOZERO_LINKS=$((links - 1)) sbatch --parsable --dependency="afterany:$SLURM_JOB_ID" "$0" "$@") ||
+    echo "the next job could not be submitted (see above); submit it by hand when this one has ended" >&2
 fi
 
 # From Slurm 22.05 on srun does not take --cpus-per-task from above: without this a rank has one CPU for its threads.
