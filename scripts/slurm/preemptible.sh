@@ -5,8 +5,11 @@
 #
 # The run saves and leaves with 75 when Slurm preempts it (TERM, which Slurm sends to the ranks at once where the
 # partition has a GraceTime), when its time is nearly up (USR1, to this script) or when someone says
-# scancel --signal=USR1 --batch JOB. Then the job is requeued under its number, and goes on where it was, on what nodes
-# it gets. scancel JOB saves too, and ends it for good.
+# scancel --signal=USR1 --batch JOB. Then the job is requeued under its number and goes on where it was; Slurm lets it
+# wait two minutes. scancel JOB saves too, and ends it for good.
+#
+# A requeued job wants as many tasks as it had. To let it go on with fewer, while it waits:
+#   scontrol update JobId=JOB NumNodes=1 NumTasks=2
 
 #SBATCH --job-name=kozero
 #SBATCH --output=%x-%j.log

@@ -46,7 +46,7 @@ bool contains(std::string const& text, std::string const& part) { return text.fi
 
 TEST_CASE("the row of a job says what was given, and leaves out what is not known") {
   Start start;
-  CHECK(describe(start.job, now) == "Slurm 1234 in partition main, 2 nodes, 4 tasks of 8 CPUs, 1000.00 MiB a node, "
+  CHECK(describe(start.job, now) == "Slurm 1234 in partition main, 2 nodes, 4 tasks of 8 CPUs, 1000.0 MiB a node, "
                                     "ends in 2h 00m");
   start.job.restarts = 1;
   CHECK(contains(describe(start.job, now + 3h), "ends in 0.0s (requeued once)"));
@@ -92,9 +92,9 @@ TEST_CASE("memory that the ranks of a host plan is held to that of a node") {
   CHECK(start.found() == "");
   start.job.memory_per_node_bytes = *start.job.memory_per_node_bytes - 1;
   bool const device_is_host = host_reaches_device;
-  CHECK(contains(start.found(), "the 2 ranks of a host plan 1000.00 MiB") == device_is_host);
+  CHECK(contains(start.found(), "the 2 ranks of a host plan 1000.0 MiB") == device_is_host);
   start.job.memory_per_node_bytes = 399 * mebibyte;
-  CHECK(contains(start.found(), "Slurm gives 399.00 MiB a node and the 2 ranks of a host plan"));
+  CHECK(contains(start.found(), "Slurm gives 399.0 MiB a node and the 2 ranks of a host plan"));
 }
 
 TEST_CASE("a time limit after the end of the job is warned of") {

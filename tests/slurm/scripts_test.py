@@ -27,8 +27,8 @@ SCRIPTS = SOURCE / "scripts" / "slurm"
 ENDLESS = 1_000_000
 MORE = 30  # updates after a stop
 # What 1, 2, 3 and 4 ranks can share, and some milliseconds an update.
-DECK = ["data.format=text", "batch.accumulate=none", "batch.global=24", "schedule.kind=constant", "schedule.min_lr=0", "evaluate.every=10",
-        "evaluate.batches=1", "data.validation=0.1", "zero.stage=2", "run.log_every=0"]
+DECK = ["data.format=text", "batch.accumulate=none", "batch.global=24", "schedule.kind=constant", "schedule.min_lr=0",
+        "evaluate.every=10", "evaluate.batches=1", "data.validation=0.1", "zero.stage=2", "run.log_every=0"]
 MPIEXEC_LINE = (r"^#launch=\(mpiexec", "launch=(mpiexec")
 APPTAINER_LINE = (r"^#launch\+=\(apptainer", "launch+=(apptainer")
 SMALL = ["--mem=200", "--cpus-per-task=1"]
@@ -141,7 +141,9 @@ class ScriptTest(unittest.TestCase):
         self.slurm.run("scontrol", "update", f"nodename={','.join(nodes)}", "state=resume")
 
     def start_requeued(self, number):
-        """Slurm lets a requeued job wait two minutes."""
+        """Slurm lets a requeued job wait two minutes, so that its nodes have forgotten it: in the same second they refuse
+        what they have just ended."""
+        time.sleep(2)
         self.slurm.run("scontrol", "update", f"jobid={number}", "starttime=now")
 
     def check_stopped(self, run, reason):
@@ -249,6 +251,7 @@ class Preempted(ScriptTest):
         updates = self.check_stopped("run", "signal TERM")
         self.wait_for_end(urgent, "run")
         self.drain("n2")
+        self.slurm.run("scontrol", "update", f"jobid={job}", "numnodes=1", "numtasks=2")
         self.go_on(job, "run", updates, 4, 2)
 
     def test_who_says_usr1_to_the_script_has_it_requeued(self):
@@ -297,7 +300,7 @@ class Array(ScriptTest):
         (self.folder / "list").write_text("".join(f"{line}\n" for line in rates))
         (self.folder / "whole.yaml").write_text(self.slurm.run(KOZERO, "check", *self.deck_arguments()))
         job = self.slurm.run("sbatch", "--parsable", "--wait", f"--output={self.folder}/%a.log", "--array=1-2%2",
-                             *SMALL, SCRIPTS / "array.sh", self.folder / "whole.yaml", self.folder / "runs",
+                             "--mem-per-cpu=200M", "--cpus-per-task=1", SCRIPTS / "array.sh", self.folder / "whole.yaml", self.folder / "runs",
                              self.folder / "list").strip()
         self.assertIn(f"Slurm {job}_2 in", (self.folder / "2.log").read_text())
         table = [line.split("\t") for line in self.slurm.run(SCRIPTS / "gather", self.folder / "runs").splitlines()]
