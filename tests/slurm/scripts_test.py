@@ -180,7 +180,7 @@ class OneNode(ScriptTest):
         self.assertIn("warning: Slurm gives 20.0 MiB a node", log)
         self.assertIn("warning: Slurm ends the job before run.time_limit", log)
 
-    def test_a_deck_that_is_refused_fails_with_2_and_a_killed_rank_ends_all(self):
+    def test_a_deck_that_is_refused_fails_with_2_and_a_killed_rank_ends_all(self):  # CASES 18
         refused = self.submit("one-node.sh", "refused", more=["optimizer.lr=much"])
         killed = self.submit("one-node.sh", "killed", more=["checkpoint.every=10"])
         self.wait_for_updates("killed")
@@ -335,7 +335,7 @@ class Chain(ScriptTest):
         return self.submit(self.script, "run", f"--dependency=afterany:{job}", "--open-mode=append",
                            f"--ntasks-per-node={tasks}", more=more)
 
-    def test_killed_and_on_2_then_3_then_1_tasks_it_ends_as_without_slurm(self):
+    def test_killed_and_on_2_then_3_then_1_tasks_it_ends_as_without_slurm(self):  # CASES 15, 52
         kept = ["checkpoint.every=10", "checkpoint.keep=1000"]
         first = self.submit(self.script, "run", more=kept)
         second = self.submit_instead(self.next_link(first), first, 3, kept)
