@@ -19,6 +19,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace kozero {
@@ -91,7 +92,7 @@ private:
     command.add_option("deck", plan.deck, "Input deck (YAML); its data files are not looked at")->required();
     command.add_option("overrides", plan.overrides, "Keys of the deck with other values");
     command.add_option("--ranks", plan.ranks, "Data-parallel ranks; none need be there")
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 18))
         ->capture_default_str();
     command.add_flag("--json", plan.json, "Print one JSON object, with bytes as integers");
     command.footer("Start it alone, without mpiexec: --ranks says how many.\n");
@@ -183,12 +184,19 @@ int report(Runtime const& runtime, std::exception const& failure) {
 
 /// Runs the command. Results that could not be written are none.
 int run_command(CommandLine const& command_line) {
-  errno = 0;
-  int const status = command_line.run();
-  KOZERO_REQUIRE(std::fflush(stdout) == 0 && std::ferror(stdout) == 0,
-                 "results could not be written to standard output ({}); free space there, or mend what reads them",
-                 std::strerror(errno));
-  return status;
+  auto const require_written = [] {
+    KOZERO_REQUIRE(std::fflush(stdout) == 0 && std::ferror(stdout) == 0,
+                   "results could not be written to standard output ({}); free space there, or mend what reads them",
+                   std::strerror(errno));
+  };
+  try {
+    int const status = command_line.run();
+    require_written();
+    return status;
+  } catch (std::system_error const&) { // fmt's, of what it prints
+    require_written();
+    throw;
+  }
 }
 
 int run_without_runtime(CommandLine const& command_line) {
@@ -209,11 +217,11 @@ int run_program(int argc, char** argv) {
   } catch (CLI::ParseError const& error) {
     return command_line.app.exit(error) == 0 ? exit_done : exit_bad_input;
   }
+  std::signal(SIGXFSZ, SIG_IGN); // a file too large for the user's limits is an error like a full disk, not the end
+  std::signal(SIGPIPE, SIG_IGN); // and a reader that is gone is one like it
   if (command_line.needs == CommandLine::Needs::nothing) return run_without_runtime(command_line);
   std::optional<SignalListener> listener; // outlives the runtime: what MPI and Kokkos start inherits what is blocked
   if (command_line.signals == CommandLine::Signals::ask_to_stop) listener.emplace();
-  std::signal(SIGXFSZ, SIG_IGN); // a file too large for the user's limits is an error like a full disk, not the end
-  std::signal(SIGPIPE, SIG_IGN); // and a reader that is gone is one like it
   Runtime runtime(argc, argv);
   log::start(runtime.rank() == 0 ? log::Voice::speaks : log::Voice::silent);
   try {

@@ -12,9 +12,9 @@ enum class GroupKind { tensor, context, state, world };
 /// The ranks as a grid data × context × tensor, in pure integers. Neighbours in `tensor` are neighbours in rank, so
 /// that they stand on one node; then come those in `context`.
 ///
-///     GridShape const shape = grid_shape(config.parallel, 8);   // tensor: 2, so {.data = 4, .context = 1, .tensor =
-///     2} shape.members(GroupKind::tensor, 5);                      // 4, 5 shape.members(GroupKind::state, 5); // 1,
-///     3, 5, 7
+///     GridShape const shape = grid_shape(config.parallel, 8);   // tensor: 2 leaves data 4, context 1
+///     shape.members(GroupKind::tensor, 5);                      // 4, 5
+///     shape.members(GroupKind::state, 5);                       // 1, 3, 5, 7
 struct GridShape {
   struct Place {
     int data = 0;

@@ -50,7 +50,19 @@ bool all_complete(std::vector<MPI_Request>& requests) {
   return complete != 0;
 }
 
+namespace {
+
+bool waiting = false;
+
+} // namespace
+
+bool is_waiting() { return waiting; }
+
 void wait_until(std::function<bool()> const& reached) {
+  struct Waiting {
+    Waiting() { waiting = true; }
+    ~Waiting() { waiting = false; }
+  } const here;
   while (!reached()) {
     BetweenLaunches::run();
     if (reached()) return;

@@ -52,6 +52,8 @@ bool all_complete(std::vector<MPI_Request>& requests);
 /// where ranks outnumber processors each message would cost the rest of a time slice. And gets on with all collectives
 /// that are under way: another rank may need these to come where this one waits for it.
 void wait_until(std::function<bool()> const& reached);
+/// Whether the host is within wait_until: what comes now has been waited for.
+bool is_waiting();
 void wait_for_all(std::vector<MPI_Request>& requests);
 
 } // namespace kozero

@@ -73,7 +73,7 @@ struct MpiCollectives::Impl {
   std::vector<std::unique_ptr<GatherInPlace>> gathers; // as many as there were at once
   std::vector<std::unique_ptr<RoundsThroughSlice>> exchanges;
   std::vector<Operation*> under_way; // in the order of the calls
-  int calls = 0;
+  std::int64_t calls = 0;
   BetweenLaunches const gets_on{[this] { advance_all(); }};
 };
 
@@ -154,7 +154,7 @@ public:
   void advance() override {
     if (!std::exchange(looked_at_, true)) return; // within the call that started it
     if (!all_complete(requests_)) return;
-    arrived_bytes_ = lacks_bytes_;
+    if (!is_waiting()) arrived_bytes_ = lacks_bytes_;
     done_ = true;
   }
 
@@ -176,7 +176,7 @@ public:
   void start(Traffic purpose, Lane const& lane, Exchange const& exchange) {
     exchange_ = exchange;
     staged_ = impl_.stages(exchange.whole);
-    tag_ = first_collective_tag + 2 * (impl_.calls % n_numbers);
+    tag_ = first_collective_tag + 2 * static_cast<int>(impl_.calls % n_numbers);
     if (exchange.whole.space != Space::host) given_before_.record(lane);
     has_begun_ = false;
     begin(purpose);
@@ -191,7 +191,10 @@ public:
   void advance() override {
     if (!given_before_.done()) return;
     if (!std::exchange(has_begun_, true)) begin_series();
-    for (Rounds& rounds : series_) arrived_bytes_ += rounds.advance();
+    for (Rounds& rounds : series_) {
+      std::int64_t const bytes = rounds.advance();
+      if (!is_waiting()) arrived_bytes_ += bytes;
+    }
     if (!std::ranges::all_of(series_, &Rounds::done)) return;
     if (staged_) finished_.record(impl_.copies);
     done_ = true;
@@ -260,7 +263,10 @@ void MpiCollectives::Impl::advance_all() {
 template <class AnOperation>
 AnOperation& MpiCollectives::Impl::spare(std::vector<std::unique_ptr<AnOperation>>& all) {
   auto const place = std::ranges::find_if(all, &AnOperation::is_spare);
-  return place == all.end() ? *all.emplace_back(std::make_unique<AnOperation>(*this)) : **place;
+  if (place != all.end()) return **place;
+  all.push_back(std::make_unique<AnOperation>(*this));
+  under_way.reserve(gathers.size() + exchanges.size()); // how many are under way at once is a matter of time
+  return *all.back();
 }
 
 /// Of what a collective will bring to this rank, before it begins.

@@ -11,12 +11,12 @@ void Pending::wait(Lane const& lane) {
 }
 
 Pending::~Pending() {
-  if (std::uncaught_exceptions() == 0) wait(Lane());
+  if (work_ && std::uncaught_exceptions() == 0) wait(Lane());
 }
 
 Pending& Pending::operator=(Pending&& other) noexcept {
   if (this == &other) return *this;
-  wait(Lane());
+  if (work_) wait(Lane()); // without work there may be no device either
   work_ = std::move(other.work_);
   return *this;
 }

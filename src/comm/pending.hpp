@@ -39,8 +39,8 @@ public:
   void wait(Lane const& lane);
   /// Whether wait() would find nothing to wait for. Asks only: progress() gets things on.
   bool done() const { return !work_ || work_->done(); }
-  /// Bytes of this rank's messages that have come since the call that started the collective: what came within that
-  /// call was waited for, and counts for nothing. 0 after wait().
+  /// Bytes of this rank's messages that have come since the call that started the collective, while the host did
+  /// something else than wait for messages, of whatever collective. 0 after wait().
   std::int64_t arrived_bytes() const { return work_ ? work_->arrived_bytes() : 0; }
 
 private:

@@ -14,7 +14,7 @@ namespace kozero {
 /// Groups of the same ranks are one: the same memory, the same count of traffic.
 ///
 ///     auto const world = make_world_ranks();
-///     ProcessGrid const grid(*world, config.parallel, ledger);   // collective
+///     ProcessGrid const grid(*world, config.parallel, ledger);   // collective; an error of one rank is all ranks'
 ///     Engine<T> engine(…, grid.state(), ledger);
 ///
 /// The one place that reads the section. `world` and the ledger must outlive it.
@@ -35,7 +35,7 @@ private:
     Ranks& ranks;
     std::unique_ptr<Collectives> collectives;
   };
-  Made& make(std::vector<int> const& members, Ranks& world, Ledger& ledger);
+  Made& make(std::vector<int> const& members, Ranks& world);
   Group group(GroupKind kind) const;
 
   GridShape shape_;

@@ -15,20 +15,28 @@ std::atomic<int> first_signal = 0;
 std::chrono::steady_clock::time_point heard_at;
 std::atomic<bool> ending = false; // the next signal is the destructor's
 
-bool is_ignored(int signal) {
-  struct sigaction action {};
-  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
+bool hup_is_ignored = false;
 
-sigset_t set_of_stop_signals() {
+/// Libraries of networks (PSM, and with it MPICH) put handlers in place as they are loaded, so this looks before them.
+void look_at_hup() {
+  struct sigaction action {};
+  hup_is_ignored = sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+[[gnu::used, gnu::section(".preinit_array")]] void (*const before_libraries)() = look_at_hup;
+
+/// Those that are listened to, made heedable. One that is ignored would be heard all the same once it is blocked.
+sigset_t heeded_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (auto const& signal : stop_signals) sigaddset(&set, signal.number);
+  for (auto const& signal : stop_signals) {
+    if (signal.number == SIGHUP && hup_is_ignored) continue;
+    std::signal(signal.number, SIG_DFL); // not of a parent either: shells ignore INT of what runs in the background
+    sigaddset(&set, signal.number);
+  }
   return set;
 }
 
-void listen() {
-  sigset_t const set = set_of_stop_signals();
+void listen(sigset_t const set) {
   for (;;) {
     int number = 0;
     int const error = sigwait(&set, &number);
@@ -40,14 +48,11 @@ void listen() {
 } // namespace
 
 SignalListener::SignalListener() {
-  for (auto const& signal : stop_signals) {
-    if (signal.number != SIGHUP || !is_ignored(SIGHUP)) std::signal(signal.number, SIG_DFL);
-  }
-  sigset_t const set = set_of_stop_signals();
+  sigset_t const set = heeded_signals();
   int const error = pthread_sigmask(SIG_BLOCK, &set, nullptr);
   KOZERO_REQUIRE(error == 0, "signals cannot be blocked ({}); report it", std::strerror(error));
   ending = false;
-  thread_ = std::thread(listen);
+  thread_ = std::thread(listen, set);
 }
 
 SignalListener::~SignalListener() {

@@ -136,6 +136,7 @@ bool Trainer::one_batch() {
 void Trainer::look_at_loss_scale(BatchReport const& batch) {
   auto const& [used, next, verdict] = *batch.scaling;
   if (verdict == LossScale::Verdict::exhausted) {
+    training_->settle();
     throw SharedError(fmt::format("the gradient overflows fp16 at the smallest loss scale, {} (first in {}, batch {}); "
                                   "lower optimizer.lr or use precision.compute: bf16, then resume from the last "
                                   "checkpoint",
@@ -149,6 +150,7 @@ void Trainer::look_at_loss_scale(BatchReport const& batch) {
 
 void Trainer::look_at_skips(BatchReport const& batch) {
   if (skips_in_row_ < input_.config.optimizer.max_skips) return;
+  training_->settle();
   throw SharedError(fmt::format("{} updates were skipped in a row (the gradient is not finite, first in {}); lower "
                                 "optimizer.lr or look at the data of batch {}, then resume from the last checkpoint",
                                 skips_in_row_, batch.update.bad_tensor, training_->counters().batches_seen));
@@ -201,12 +203,11 @@ void Trainer::log_update(BatchReport const& batch) {
   auto const batches = static_cast<double>(batches_here_ - std::exchange(logged_batches_, batches_here_));
   double const seconds = batch_seconds_ - std::exchange(logged_seconds_, batch_seconds_);
   double const tokens = batches * static_cast<double>(input_.batch.global() * input_.config.model.context);
-  std::string memory = format_bytes(ledger_.bytes(Space::device));
-  if (auto const host = ledger_.bytes(budget_of(Space::host)); host > 0) memory += " + " + format_bytes(host) + " host";
   progress_.clear();
-  log::info("update {:>6}/{}   loss {:.4f}   norm {:.3g}   lr {:.2e}   {} tokens/s   {}   {} left",
+  log::info("update {:>6}/{}   loss {:.4f}   norm {:.3g}   lr {:.2e}   {} tokens/s   {} + {} host   {} left",
             training_->counters().updates_applied, input_.config.run.updates, batch.loss, batch.update.norm, batch.lr,
-            format_count(tokens / seconds), memory, format_duration(seconds_left()));
+            format_count(tokens / seconds), format_bytes(ledger_.bytes(Space::device)),
+            format_bytes(ledger_.bytes(Space::host) + ledger_.bytes(Space::pinned)), format_duration(seconds_left()));
 }
 
 void Trainer::run_evaluation() {
@@ -232,6 +233,7 @@ void Trainer::save() {
   std::int64_t const batches_seen = training_->counters().batches_seen;
   if (saved_at_ == batches_seen) return;
   auto const start = std::chrono::steady_clock::now();
+  training_->settle();
   CheckpointInfo info = training_->checkpoint_info();
   info.deck = input_.resolved_deck;
   info.state_hash = training_->state_hash();
@@ -253,10 +255,6 @@ RunOutcome Trainer::finish(RunEnd end) {
   std::string const reason = done ? "done" : stop_reason_of_ranks();
   save();
   if (done) run_evaluation();
-  if (input_.config.run.profile) {
-    write_profile(input_.folder, group_.rank(), profile());
-    profile().stop();
-  }
   RunOutcome outcome{.end = end, .moved = moved_};
   Counters const& counters = training_->counters();
   double const seconds = seconds_since(start_);
@@ -270,6 +268,10 @@ RunOutcome Trainer::finish(RunEnd end) {
                    .seconds = seconds,
                    .reason = reason});
     progress_.clear();
+  }
+  if (input_.config.run.profile) {
+    profile().stop();
+    on_all_ranks(group_.ranks, [&] { return write_profile(input_.folder, group_.rank(), profile()), true; });
   }
   outcome.summary =
       done ? fmt::format("done: {} updates in {}, state {}", counters.updates_applied, format_duration(seconds), hash_)

@@ -75,6 +75,9 @@ public:
   /// many updates that were.
   virtual std::int64_t drain() = 0;
 
+  /// Ends what is under way between ranks. An error that all ranks throw leaves MPI in good order, so this comes first.
+  virtual void settle() = 0;
+
   /// Mean loss of the held-out windows that the deck asks for, or nothing where the ranks agree to stop on the way.
   virtual std::optional<double> evaluate(StopAsked const& asked = {}) = 0;
   /// Mean loss of a training batch with the parameters that the model has: those that the last update has published.

@@ -16,6 +16,7 @@ public:
   bool done() const override { return next_update() > setup_.config.run.updates; }
   std::optional<BatchReport> step(StopAsked const& asked = {}) override;
   std::int64_t drain() override;
+  void settle() override { engine_.settle(lane_); }
   std::optional<double> evaluate(StopAsked const& asked = {}) override;
   double loss_of(std::int64_t batch) override;
   Counters const& counters() const override { return counters_; }

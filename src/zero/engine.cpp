@@ -1,5 +1,6 @@
 #include "zero/engine.hpp"
 
+#include "core/between_launches.hpp"
 #include "core/profile.hpp"
 #include "kernels/flat.hpp"
 
@@ -71,7 +72,10 @@ template <class T>
 void Engine<T>::work_beside(Lane const& lane) {
   visited_[turn_].record(lane);
   turn_ = 1 - turn_;
-  while (host_update_.left() > 0 && !visited_[turn_].done()) host_update_.advance(*grads_);
+  while (host_update_.left() > 0 && !visited_[turn_].done()) {
+    host_update_.advance(*grads_);
+    BetweenLaunches::run(); // a tile takes as long as many launches
+  }
 }
 
 template <class T>

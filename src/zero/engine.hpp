@@ -81,8 +81,11 @@ public:
   bool between_updates() const { return host_update_.under_way(); }
   /// Applies the pending update now. Returns how many that are.
   std::int64_t drain(Lane const& lane);
-  /// No parameters are on their way between ranks any more.
-  void settle(Lane const& lane) { params_->settle(lane); }
+  /// Nothing is under way between ranks any more: before a process may leave in good order with an error.
+  void settle(Lane const& lane) {
+    params_->settle(lane);
+    grads_->wait(lane);
+  }
   /// A checkpoint's gradient will be read into the arrays of state(), to be applied so.
   void expect_pending(PendingUpdate const& update) { pending_ = update; }
 

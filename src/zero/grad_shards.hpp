@@ -11,8 +11,8 @@
 namespace kozero {
 
 /// The reduced gradients of this rank's pieces, of type G, where the optimizer will read them: device memory, or pinned
-/// host memory for pieces that live on the host. They arrive piece by piece as units are reduced; copies to the host
-/// have a lane of their own and run beside the computation.
+/// host memory for pieces that live on the host. They arrive piece by piece as reductions of units end; copies to the
+/// host have a lane of their own and run beside the computation.
 ///
 /// With delayed updates there are two sets of arrays: one is filled while the optimizer reads the other.
 template <class G>
@@ -28,6 +28,7 @@ public:
   /// A whole block in device memory, of which this rank's pieces are reduced: they go to their arrays. The first of an
   /// update sets, further ones are added. `block` may be overwritten by what the lane gets after release().
   void deliver(Lane const& lane, int number, G const* block, bool first);
+  bool go_to_host() const { return on_host_; } // some of them
   void release(Lane const& lane) const { order_after(lane, down_); }
   /// Waits until all that was delivered to the host is there.
   void wait() const;

@@ -19,13 +19,6 @@ Span span_of(G* data, Partition const& partition) {
   return {data, partition.size(), dtype_of<G>, Space::device};
 }
 
-/// A block's gradient on its way to the ranks' shards: ranks exchange it while the next units are computed.
-struct Transit {
-  int block = -1;    // none
-  bool first = true; // micro-batch of its update
-  Pending pending;
-};
-
 /// Stages 0 and 1: whole blocks, micro-batches first, ranks at the end. fp32 blocks are added to in place, 16-bit ones
 /// through a slot. Pieces on the host get what was reduced of them; with delayed updates all pieces have copies.
 template <class G>
@@ -76,10 +69,9 @@ public:
     turn_ = 1 - turn_;
     finish(lane, transits_[turn_]);
     Span const whole = span_of(block, partition);
-    transits_[turn_] = {number, true,
-                        plan_.optimizer() == Plan::Keep::whole
-                            ? collectives_.all_reduce(lane, whole, partition, Traffic::gradients)
-                            : collectives_.reduce_scatter(lane, whole, partition, Traffic::gradients)};
+    transits_[turn_] = {number, plan_.optimizer() == Plan::Keep::whole
+                                    ? collectives_.all_reduce(lane, whole, partition, Traffic::gradients)
+                                    : collectives_.reduce_scatter(lane, whole, partition, Traffic::gradients)};
     if (partition.ranks() == 1) finish(lane, transits_[turn_]);
   }
 
@@ -99,13 +91,17 @@ public:
 
 private:
   static constexpr bool in_place = std::is_same_v<G, float>;
+  struct Transit {
+    int block = -1; // none
+    Pending pending;
+  };
 
   G* in_block(Piece const& piece) const { return blocks_[piece.block].data() + piece.interval.begin; }
 
   void finish(Lane const& lane, Transit& transit) {
     if (transit.block < 0) return;
     transit.pending.wait(lane);
-    shards_.deliver(lane, transit.block, blocks_[transit.block].data(), transit.first);
+    shards_.deliver(lane, transit.block, blocks_[transit.block].data(), true);
     transit.block = -1;
   }
 
@@ -117,7 +113,8 @@ private:
   std::vector<Partition> partitions_;
   std::vector<DeviceBuffer<G>> blocks_;
   std::optional<GradSlots> slots_;
-  std::array<Transit, 2> transits_; // the ones that began last, in turn
+  std::array<Transit, 2>
+      transits_; // of blocks that ranks exchange while the next units are computed: the ones that began last, in turn
   int turn_ = 0;
 };
 
@@ -153,6 +150,8 @@ public:
     if constexpr (!rounds) {
       finish(lane, slots_.slot_of(number));
       shards_.release(lane); // copies out of the slot
+    } else if (shards_.go_to_host()) {
+      finish(lane, next_wire()); // so that the copy runs beside the backward pass that fills the slot
     }
     return make_vec(slots_.begin(lane, number), partitions_[number].size());
   }
@@ -178,6 +177,14 @@ public:
 
 private:
   static constexpr bool rounds = !std::is_same_v<G, float>;
+  /// A block's gradient on its way to the ranks' shards: ranks exchange it while the next units are computed.
+  struct Transit {
+    int block = -1;    // none
+    bool first = true; // micro-batch of its update
+    Pending pending;
+  };
+
+  int next_wire() const { return (turn_ + 1) % static_cast<int>(transits_.size()); }
 
   /// What ranks exchange in transit t: a wire, or the block's slot.
   G* memory(int t, int block) const {
@@ -191,7 +198,7 @@ private:
   /// The transit that the block's gradient is ready to go with.
   int to_transit(Lane const& lane, int number) {
     if constexpr (rounds) {
-      turn_ = (turn_ + 1) % static_cast<int>(wires_.size());
+      turn_ = next_wire();
       finish(lane, turn_);
       shards_.release(lane); // copies out of the wire
       convert(lane, wires_[turn_].data(), slots_.data(number), partitions_[number].size());

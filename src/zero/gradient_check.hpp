@@ -1,13 +1,11 @@
 #pragma once
 #include "comm/joined_sum.hpp"
-#include "core/event.hpp"
 #include "kernels/squares.hpp"
 #include "layout/block_layout.hpp"
 #include "zero/grad_store.hpp"
 #include "zero/plan.hpp"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -3,6 +3,9 @@
 
 #include "support/catch.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <regex>
 
 using namespace kozero::test;
@@ -33,10 +36,10 @@ TEST_CASE("a log has a plain line every run.log_every updates") { // CASES 53
   INFO(run.err);
   REQUIRE(run.status == 0);
   auto const lines = lines_with(run.err, R"(^update +[0-9]+/23 +loss [0-9.]+ +norm [0-9.e+-]+ +lr [0-9.e+-]+ +)"
-                                         R"([0-9.]+[kM]? tokens/s +[0-9.]+ [KMG]?i?B +[0-9a-z. ]+ left$)");
+                                         R"([0-9.]+[kM]? tokens/s +[0-9.]+ [KMG]?i?B \+ [0-9.]+ [KMG]?i?B host +[0-9a-z. ]+ left$)");
   REQUIRE(lines.size() == 4);
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    CHECK(contains(lines[i], {" " + std::to_string(5 * (i + 1)) + "/23 "}));
+    CHECK(contains(lines[i], {fmt::format(" {}/23 ", 5 * (i + 1))}));
   }
   auto const silent = run_program(shop.train("silent", {"run.updates=23", "run.log_every=0"}));
   CHECK(lines_with(silent.err, "tokens/s").empty());

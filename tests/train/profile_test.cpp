@@ -6,6 +6,7 @@
 #include "core/emulated/policy.hpp"
 #endif
 
+#include <functional>
 #include <map>
 
 using namespace kozero;
@@ -17,6 +18,7 @@ struct Outcome {
   std::vector<Json> lines;
   std::vector<MemoryRow> memory;
   std::map<std::string, std::int64_t> received; // bytes, by purpose
+  double early_gradients = 0;                   // the share of their bytes that nobody had to wait for
 };
 
 Outcome outcome_of(Config const& config, std::string const& folder, Group const& world) {
@@ -35,6 +37,9 @@ Outcome outcome_of(Config const& config, std::string const& folder, Group const&
   for (auto const purpose : {Traffic::parameters, Traffic::gradients}) {
     outcome.received[name_of(purpose)] = after[purpose].bytes - before[purpose].bytes;
   }
+  auto const [reduced, as_before] = std::pair(after[Traffic::gradients], before[Traffic::gradients]);
+  outcome.early_gradients = static_cast<double>(reduced.early_bytes - as_before.early_bytes) /
+                            static_cast<double>(std::max<std::int64_t>(reduced.bytes - as_before.bytes, 1));
   return outcome;
 }
 
@@ -171,3 +176,84 @@ TEST_CASE_METHOD(RunFixture, "a profile shows reductions under way while the nex
   emulated::set_policy(before);
 #endif
 }
+
+namespace {
+
+/// So many layers that what has no unit after it to hide behind is little.
+ModelConfig deep_model() {
+  return gpt2_model({.layers = 8, .heads = 3, .width = 21, .context = 33, .vocabulary = 257});
+}
+
+#if KOZERO_EMULATED // a device that runs when it is waited for leaves nothing to hide behind
+class AtOnce {
+public:
+  AtOnce() { emulated::set_policy({.order = emulated::Policy::Order::immediate}); }
+  ~AtOnce() { emulated::set_policy(before_); }
+  AtOnce(AtOnce const&) = delete;
+  AtOnce& operator=(AtOnce const&) = delete;
+
+private:
+  emulated::Policy before_ = emulated::policy();
+};
+#else
+struct AtOnce {
+  AtOnce() {} // as always
+};
+#endif
+
+/// Whether it is true on this rank and all others in one of some runs: other processes may hold up one at any time.
+bool comes_true(Group const& world, std::function<bool(int)> const& in_run) {
+  for (int run = 0; run < 20; ++run) {
+    std::int64_t fails = in_run(run) ? 0 : 1;
+    world.ranks.sum(std::span(&fails, 1));
+    if (fails == 0) return true;
+  }
+  return false;
+}
+
+} // namespace
+
+TEST_CASE_METHOD(RunFixture, "at least half of a gradient has come before anybody waits for it") {
+  if (world.size() != 2) return; // that run at the same time, even on a small machine
+  AtOnce const at_once;
+  config.model = deep_model();
+  config.run.updates = 3;
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    for (auto const type : {GradientType::fp32, GradientType::compute}) {
+      CAPTURE(stage, type);
+      config.zero.stage = stage;
+      config.precision = {.compute = ComputeType::bf16, .gradients = type};
+      CHECK(comes_true(world, [&](int run) {
+        auto const name = fmt::format("{}-{}-{}", stage, static_cast<int>(type), run);
+        return outcome_of(config, folder.file(name), world).early_gradients >= 0.5;
+      }));
+    }
+  }
+}
+
+#if KOZERO_EMULATED
+TEST_CASE_METHOD(RunFixture, "while the device has work, the host computes tiles of a delayed update") {
+  auto const before = emulated::policy();
+  emulated::set_policy({.order = emulated::Policy::Order::latest}); // the device has always work
+  config.zero.stage = 2;
+  config.offload = {.optimizer = OffloadTarget::host, .delayed_update = {1}};
+  config.run.updates = 4;
+  config.run.profile = true;
+  outcome_of(config, folder.file("run"), world);
+  emulated::set_policy(before);
+  Trace const trace(folder.file("run"), world.rank());
+  std::vector<double> tiles, norms;
+  for (auto const& [track, spans] : trace.tracks) {
+    for (auto const& span : spans) {
+      if (span.name == "adamw tile") tiles.push_back(span.end);
+      if (span.name == "wait norm") norms.push_back(span.begin);
+    }
+  }
+  std::ranges::sort(norms);
+  REQUIRE(norms.size() == 4);
+  // The update of batch k is computed during batch k + 1: before the host waits for that one's norm.
+  for (std::size_t batch = 1; batch < norms.size(); ++batch) {
+    CHECK(std::ranges::any_of(tiles, [&](double end) { return norms[batch - 1] < end && end < norms[batch]; }));
+  }
+}
+#endif
