@@ -141,8 +141,7 @@ class ScriptTest(unittest.TestCase):
         self.slurm.run("scontrol", "update", f"nodename={','.join(nodes)}", "state=resume")
 
     def start_requeued(self, number):
-        """Slurm lets a requeued job wait two minutes, so that its nodes have forgotten it: in the same second they refuse
-        what they have just ended."""
+        """Slurm lets a requeued job wait two minutes: its nodes refuse it within the second in which they ended it."""
         time.sleep(2)
         self.slurm.run("scontrol", "update", f"jobid={number}", "starttime=now")
 
@@ -300,8 +299,8 @@ class Array(ScriptTest):
         (self.folder / "list").write_text("".join(f"{line}\n" for line in rates))
         (self.folder / "whole.yaml").write_text(self.slurm.run(KOZERO, "check", *self.deck_arguments()))
         job = self.slurm.run("sbatch", "--parsable", "--wait", f"--output={self.folder}/%a.log", "--array=1-2%2",
-                             "--mem-per-cpu=200M", "--cpus-per-task=1", SCRIPTS / "array.sh", self.folder / "whole.yaml", self.folder / "runs",
-                             self.folder / "list").strip()
+                             "--mem-per-cpu=200M", "--cpus-per-task=1", SCRIPTS / "array.sh",
+                             self.folder / "whole.yaml", self.folder / "runs", self.folder / "list").strip()
         self.assertIn(f"Slurm {job}_2 in", (self.folder / "2.log").read_text())
         table = [line.split("\t") for line in self.slurm.run(SCRIPTS / "gather", self.folder / "runs").splitlines()]
         rows = [dict(zip(table[0], line)) for line in table[1:]]
