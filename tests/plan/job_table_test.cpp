@@ -79,7 +79,7 @@ TEST_CASE("threads and processors of a rank are held to the CPUs of a task") {
   start.survey.threads_per_rank = {4, 4}; // one for each core of two processors
   CHECK(start.found() == "");
   start.survey.threads_per_rank = {3, 8};
-  CHECK(contains(start.found(), "a rank has 3 threads and Slurm gives 8 CPUs a task, which are idle"));
+  CHECK(contains(start.found(), "a rank has 3 threads and Slurm gives 8 CPUs a task, of which some are idle"));
   start = {};
   start.survey.processors_per_rank = {1, 8};
   CHECK(contains(start.found(), "a rank may run on 1 "));
