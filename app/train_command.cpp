@@ -3,6 +3,7 @@
 #include "app/job.hpp"
 #include "comm/agree.hpp"
 #include "comm/process_grid.hpp"
+#include "comm/slurm_job.hpp"
 #include "comm/survey.hpp"
 #include "comm/watch/rank_watch.hpp"
 #include "config/compare.hpp"
@@ -100,7 +101,7 @@ void tell(RunOutcome const& outcome, RankPlan const& plan, Ledger const& ledger)
 int train_by(Deck const& read, TrainArguments const& arguments, Ranks& ranks, Ledger& ledger) {
   auto const [deck, batch, corpus] = open_job(read, ranks, ledger);
   Config const& config = deck.config;
-  print(start_table(config, corpus, batch, survey(ranks), ranks.description()));
+  print(start_table(config, corpus, batch, survey(ranks), ranks.description(), slurm_job()));
   for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
   if (arguments.dry_run) {
     log::info("dry run: the deck, the data and the machine are as they should be; nothing was trained or written");
@@ -115,7 +116,8 @@ int train_by(Deck const& read, TrainArguments const& arguments, Ranks& ranks, Le
                  .folder = path_of(folder, ranks),
                  .held_folder = folder,
                  .resume = std::nullopt,
-                 .overwrite = arguments.overwrite};
+                 .overwrite = arguments.overwrite,
+                 .job_end = job_end()};
   if (resumes(arguments)) input.resume = find_checkpoint(arguments, folder.get(), deck, batch, ranks);
   auto const grid = on_all_ranks(ranks, [&] { return std::make_unique<ProcessGrid>(ranks, config.parallel, ledger); });
   RunOutcome const outcome = train(input, grid->state(), ledger);

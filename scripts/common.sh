@@ -12,7 +12,7 @@ die() {
 # Installs what is missing and takes over the variables that say where Kokkos is. CI leaves no test out.
 bootstrap() {
   local settings
-  settings=$("$root/scripts/bootstrap" ${CI:+--python}) || exit
+  settings=$("$root/scripts/bootstrap" ${CI:+--python --slurm}) || exit
   eval "$settings"
 }
 

@@ -2,9 +2,7 @@
 
 #include "core/error.hpp"
 
-#include <charconv>
-#include <cstdlib>
-#include <string_view>
+#include <utility>
 
 namespace kozero {
 
@@ -31,21 +29,14 @@ constexpr Launcher launchers[] = {
     {"PMI_SIZE", "PMI_RANK", "mpiexec", "use the mpiexec of the MPI library that kozero was built with"},
 };
 
-// `otherwise` where the variable is absent or no number.
 int number_of(char const* variable, EnvironmentLookup const& lookup, int otherwise) {
-  char const* value = lookup(variable);
-  if (value == nullptr) return otherwise;
-  std::string_view const text = value;
-  int number = otherwise;
-  auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return fault == std::errc() && end == text.data() + text.size() ? number : otherwise;
+  std::int64_t const number = number_in(lookup, variable).value_or(otherwise);
+  return std::in_range<int>(number) ? static_cast<int>(number) : otherwise;
 }
 
 int tasks_of(Launcher const& launcher, EnvironmentLookup const& lookup) {
   return number_of(launcher.variable, lookup, 1);
 }
-
-char const* environment(char const* name) { return std::getenv(name); }
 
 } // namespace
 
@@ -59,7 +50,7 @@ void require_launcher_agrees(int mpi_size, EnvironmentLookup const& lookup) {
   }
 }
 
-void require_launcher_agrees(int mpi_size) { require_launcher_agrees(mpi_size, environment); }
+void require_launcher_agrees(int mpi_size) { require_launcher_agrees(mpi_size, process_environment); }
 
 LaunchedProcess launched_process(EnvironmentLookup const& lookup) {
   LaunchedProcess process;
@@ -71,6 +62,6 @@ LaunchedProcess launched_process(EnvironmentLookup const& lookup) {
   return process;
 }
 
-LaunchedProcess launched_process() { return launched_process(environment); }
+LaunchedProcess launched_process() { return launched_process(process_environment); }
 
 } // namespace kozero

@@ -114,14 +114,17 @@ Survey summarise(std::vector<RankPlace> const& places) {
   Survey result;
   result.ranks = static_cast<int>(places.size());
   result.threads_per_rank = {places.front().threads, places.front().threads};
+  auto const processors = [](RankPlace const& place) { return static_cast<int>(place.processors.count()); };
+  result.processors_per_rank = {processors(places.front()), processors(places.front())};
   for (RankPlace const& place : places) {
     widen(result.threads_per_rank, place.threads);
+    widen(result.processors_per_rank, processors(place));
     if (std::find(result.hosts.begin(), result.hosts.end(), place.host) == result.hosts.end()) {
       result.hosts.push_back(place.host);
     }
     Demand const demand = demand_within(place, places);
     result.ranks_share_cores |= demand.ranks > static_cast<int>(place.cores.count());
-    result.threads_exceed_processors |= demand.threads > static_cast<int>(place.processors.count());
+    result.threads_exceed_processors |= demand.threads > processors(place);
   }
   result.ranks_per_host = {result.ranks, 1};
   for (std::string const& host : result.hosts) {

@@ -26,6 +26,7 @@ struct Survey {
   std::vector<std::string> hosts; // names, in the order of their first ranks
   Range ranks_per_host;
   Range threads_per_rank;
+  Range processors_per_rank; // that it may run on
   /// Some ranks of a host have fewer cores to run on than they are.
   bool ranks_share_cores = false;
   /// Some ranks of a host have fewer processors to run on than threads.

@@ -9,6 +9,8 @@
 #include "kernels/gemm.hpp"
 #include "model/families.hpp"
 #include "plan/delayed_gain.hpp"
+#include "plan/job_table.hpp"
+#include "plan/rank_plan.hpp"
 
 namespace kozero {
 
@@ -43,12 +45,14 @@ std::string describe(ZeroConfig const& zero, OffloadConfig const& offload) {
 } // namespace
 
 StartTable start_table(Config const& config, Corpus const& corpus, BatchShape const& batch, Survey const& survey,
-                       std::string const& ranks) {
+                       std::string const& ranks, std::optional<SlurmJob> const& job) {
+  auto const now = std::chrono::system_clock::now();
   StartTable table;
   auto const row = [&](char const* name, std::string text) { table.rows.emplace_back(name, std::move(text)); };
   row("kozero", version());
   row("run", fmt::format("{} in {}; its deck.yaml has all keys and where each value is from", config.run.name,
                          config.run.dir));
+  if (job) row("job", describe(*job, now));
   row("ranks", fmt::format("{} on {} host{} ({} a host), {}", survey.ranks, survey.hosts.size(),
                            survey.hosts.size() == 1 ? "" : "s", to_text(survey.ranks_per_host), ranks));
   row("threads", fmt::format("{} a rank; binding {}", to_text(survey.threads_per_rank), survey.binding));
@@ -66,6 +70,11 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
   if (config.offload.delays()) {
     HostWork const work = host_reaches_device ? HostWork::takes_turns : HostWork::overlaps;
     row("delay", describe_delayed_gain(batch_times(config, batch, measure_machine_rates(config, batch)), work));
+  }
+  if (job) {
+    for (auto& warning : disagreements(*job, survey, config.run, plan_rank(config, batch, 0).memory, now)) {
+      table.warnings.push_back(std::move(warning));
+    }
   }
   if (survey.ranks_share_cores) {
     table.warnings.emplace_back(

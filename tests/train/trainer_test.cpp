@@ -231,7 +231,8 @@ TEST_CASE_METHOD(
   REQUIRE(corpus.train.windows == 145);
 
   BatchShape const batch = batch_shape(config.batch, world.size());
-  StartTable const table = start_table(config, corpus, batch, survey(world.ranks), world.ranks.description());
+  StartTable const table =
+      start_table(config, corpus, batch, survey(world.ranks), world.ranks.description(), std::nullopt);
   auto const row = std::ranges::find(table.rows, "updates", &std::pair<std::string, std::string>::first);
   REQUIRE(row != table.rows.end());
   CHECK(row->second == fmt::format("7, {:.1f} an epoch", 145.0 / (16.0 * world.size())));
