@@ -125,8 +125,11 @@ class ScriptTest(unittest.TestCase):
 
     def wait_for_state(self, number, run, *states):
         """The state that the job is then in."""
-        cluster.wait_until(f"job {number} to be {states}, of {run}:\n{self.log(run)}",
-                           lambda: self.job(number, "JobState") in states)
+        try:
+            cluster.wait_until(f"job {number} to be {states}", lambda: self.job(number, "JobState") in states)
+        except TimeoutError as error:
+            job = self.slurm.run("scontrol", "show", "job", number)
+            raise TimeoutError(f"{error}\n{job}{self.log(run)}") from error
         return self.job(number, "JobState")
 
     def wait_for_end(self, number, run):
@@ -140,8 +143,9 @@ class ScriptTest(unittest.TestCase):
     def undrain(self, *nodes):
         self.slurm.run("scontrol", "update", f"nodename={','.join(nodes)}", "state=resume")
 
-    def start_requeued(self, number):
+    def start_requeued(self, number, run):
         """Slurm lets a requeued job wait two minutes: its nodes refuse it within the second in which they ended it."""
+        self.wait_for_state(number, run, "PENDING")  # before that the two minutes are yet to come
         time.sleep(2)
         self.slurm.run("scontrol", "update", f"jobid={number}", "starttime=now")
 
@@ -208,7 +212,7 @@ class TimeRunsOut(ScriptTest):
                              "--ntasks-per-node=1")
         self.wait_for_updates("warned")
         self.drain("n1", "n2")
-        self.wait_for_state(warned, "warned", "PENDING", "COMPLETING")
+        self.wait_for_state(warned, "warned", "PENDING")
         signalled = self.check_stopped("warned", "signal USR1")
         self.assertEqual(self.wait_for_end(job, "run"), "75:0", self.log("run"))
         stopped = self.check_stopped("run", "end of the job")
@@ -221,7 +225,7 @@ class TimeRunsOut(ScriptTest):
         self.assert_same("run", "expected", [stopped])
 
         self.set_updates(signalled + MORE)
-        self.start_requeued(warned)
+        self.start_requeued(warned, "warned")
         self.assertEqual(self.wait_for_end(warned, "warned"), "0:0", self.log("warned"))
         self.without_slurm("warned expected", [(1, signalled + MORE)])
         self.assert_same("warned", "warned expected")
@@ -233,7 +237,7 @@ class Preempted(ScriptTest):
     def go_on(self, job, run, updates, ranks_before, ranks):
         """The requeued job ends as a run without Slurm that was on so many ranks before and after the stop."""
         self.set_updates(updates + MORE)
-        self.start_requeued(job)
+        self.start_requeued(job, run)
         self.assertEqual(self.wait_for_end(job, run), "0:0", self.log(run))
         self.assertIn("(requeued once)", self.log(run))
         before = [(ranks_before, updates)] if ranks_before != ranks else []
