@@ -56,6 +56,7 @@ void Trainer::start() {
   }
   bool const evaluated = on_all_ranks(group_.ranks, [&] {
     if (group_.rank() != 0) return false;
+    if (!input_.held_folder) input_.held_folder = std::make_shared<RunFolder>(input_.folder.string());
     if (input_.overwrite) input_.held_folder->remove_checkpoints();
     input_.held_folder->write_deck(input_.resolved_deck);
     metrics_.emplace(open_metrics());

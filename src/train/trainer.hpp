@@ -24,7 +24,7 @@ struct RunInput {
   Corpus corpus;
   BatchShape batch;
   std::filesystem::path folder;                                      // of the run, absolute
-  std::shared_ptr<RunFolder> held_folder;                            // the same, rank 0's alone: no other run has it
+  std::shared_ptr<RunFolder> held_folder = {};                       // rank 0's; without one the run holds it itself
   std::optional<std::filesystem::path> resume;                       // a checkpoint to go on from
   bool overwrite = false;                                            // the folder's old checkpoints go
   std::optional<std::chrono::system_clock::time_point> job_end = {}; // when the scheduler ends the job
