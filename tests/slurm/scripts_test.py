@@ -210,6 +210,7 @@ class TimeRunsOut(ScriptTest):
         job = self.submit("one-node.sh", "run", "--time=1", "--ntasks-per-node=1")
         warned = self.submit("preemptible.sh", "warned", "--time=1", "--signal=B:USR1@40", "--nodes=1",
                              "--ntasks-per-node=1")
+        self.wait_for_updates("run")
         self.wait_for_updates("warned")
         self.drain("n1", "n2")
         self.wait_for_state(warned, "warned", "PENDING")
