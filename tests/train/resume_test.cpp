@@ -255,7 +255,7 @@ TEST_CASE_METHOD(RunFixture,
   std::vector<double> evaluations;
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     reads.zero.stage = stage;
-    Metrics const read = trained(reads, folder.file("read"), world, half_way);
+    Metrics const read = trained(reads, folder.file(fmt::format("read {}", stage)), world, half_way);
     CHECK(read.hash() == hash);
     evaluations.push_back(read.ends.back().at("val_loss"));
     CHECK(evaluations.back() == evaluations.front());
