@@ -149,3 +149,15 @@ TEST_CASE("an address that does not answer is given up after three ticks") {
   }
   CHECK(watched.comes_true([&] { return watched.other().link == Link::up; }));
 }
+
+TEST_CASE("a keeper at its end lets go who comes late, and closes after them") {
+  Watched watched;
+  watched.keeper->dismiss();
+  auto const link = watched.connect({token, 1}, {watched.address});
+  link->send(report_of(1));
+  CHECK(watched.comes_true([&] { return link->is_done(); }));
+  CHECK(watched.comes_true([&] { return !watched.keeper->has_connections(); }));
+  watched.end_keeper();
+  watched.run(20ms);
+  CHECK_FALSE(link->is_missed({.stalled = std::nullopt, .lost = 0}));
+}

@@ -14,6 +14,13 @@ struct Keeper::Connection {
   Tcp::socket socket;
   Hello hello;
   Report report;
+  bool is_welcome = false; // words before that would be taken for an answer to the hello
+
+  /// A byte goes at once, or the other end has not read for so long that it need not come.
+  void tell(Word word) {
+    asio::error_code ignored;
+    socket.write_some(asio::buffer(&word, sizeof word), ignored);
+  }
 };
 
 Keeper::Keeper(std::optional<Tcp::acceptor> acceptor, Self self, std::vector<std::string> const& hosts,
@@ -45,11 +52,12 @@ void Keeper::read_hello(Shared const& connection) {
     auto const& [token, rank] = connection->hello;
     if (error || token != self_.token || !(0 <= rank && rank < std::ssize(ranks_))) {
       std::erase(connections_, connection);
+      changed_();
       return;
     }
-    Word const word = Word::welcome;
-    asio::error_code ignored;
-    connection->socket.write_some(asio::buffer(&word, sizeof word), ignored);
+    connection->tell(Word::welcome);
+    connection->is_welcome = true;
+    if (dismisses_) connection->tell(Word::leave);
     read_report(connection);
   });
 }
@@ -60,6 +68,7 @@ void Keeper::read_report(Shared const& connection) {
     if (error) {
       lose(*connection);
       std::erase(connections_, connection);
+      changed_();
       return;
     }
     connection->report.place.back() = 0;
@@ -93,11 +102,14 @@ void Keeper::tick() {
 }
 
 void Keeper::tell(Word word) {
-  // A byte goes at once, or the other end has not read for so long that it need not come.
-  asio::error_code ignored;
   for (auto const& connection : connections_) {
-    connection->socket.write_some(asio::buffer(&word, sizeof word), ignored);
+    if (connection->is_welcome) connection->tell(word);
   }
+}
+
+void Keeper::dismiss() {
+  dismisses_ = true;
+  tell(Word::leave);
 }
 
 bool Keeper::others_have_left() const {

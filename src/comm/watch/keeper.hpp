@@ -18,7 +18,7 @@ public:
     int rank = 0;
     std::uint64_t token = 0;
   };
-  /// `changed` is called when a rank leaves or is lost.
+  /// `changed` is called when a rank leaves or is lost, and when a connection closes.
   Keeper(std::optional<Tcp::acceptor> acceptor, Self self, std::vector<std::string> const& hosts,
          std::function<void()> changed);
 
@@ -28,6 +28,9 @@ public:
   /// Of this rank itself.
   void note(Report const& report) { note(self_.rank, report); }
   void tell(Word word);
+  /// Whoever is here or comes later need not stay for this keeper: they close their connections then.
+  void dismiss();
+  bool has_connections() const { return !connections_.empty(); }
 
   std::span<RankState const> ranks() const { return ranks_; }
   /// The others that ever were here have said goodbye.
@@ -44,6 +47,7 @@ private:
 
   std::optional<Tcp::acceptor> acceptor_;
   bool accepting_ = false;
+  bool dismisses_ = false;
   Self self_;
   std::vector<RankState> ranks_;
   std::vector<Shared> connections_;

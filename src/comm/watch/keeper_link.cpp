@@ -66,7 +66,11 @@ void KeeperLink::read_word() {
 }
 
 void KeeperLink::hear(Word word) {
-  if (word == Word::leave) set(State::left);
+  if (word == Word::leave) {
+    asio::error_code ignored;
+    socket_.close(ignored); // the keeper waits for that
+    set(State::left);
+  }
   if (word == Word::end) told_.end();
 }
 

@@ -94,7 +94,7 @@ private:
   std::int64_t orphan_ticks_ = 0;
   Heartbeat::Reading seen_;
   Report report_;
-  bool told_leave_ = false;
+  std::optional<std::int64_t> left_at_; // ticks_, when this rank had no more need of the others
   std::atomic<bool> has_ended_ = false;
   std::thread thread_; // last: it uses the rest
 };
@@ -180,6 +180,7 @@ void RankWatch::Impl::tick() {
   look_at_ranks();
   look_at_keepers();
   look_at_launcher();
+  settle();
   if (rank_ == 0 && ticks_ == connected_by) name_missing();
 }
 
@@ -250,12 +251,14 @@ void RankWatch::Impl::name_missing() {
 /// Whether this rank is at its end and nobody needs it any more.
 void RankWatch::Impl::settle() {
   if (!report_.leaving()) return;
-  if (!told_leave_) {
+  if (!left_at_) {
     if (!keeper_->others_have_left()) return;
-    keeper_->tell(Word::leave);
-    told_leave_ = true;
+    keeper_->dismiss();
+    left_at_ = ticks_;
   }
-  if (std::ranges::all_of(links_, [](auto const& link) { return link->is_done(); })) context_.stop();
+  if (!std::ranges::all_of(links_, [](auto const& link) { return link->is_done(); })) return;
+  // Closing first would take the last word from who has not read it yet.
+  if (!keeper_->has_connections() || ticks_ - *left_at_ >= patience_.lost) context_.stop();
 }
 
 /// A keeper has said why; as a rule its MPI_Abort is there before this.
