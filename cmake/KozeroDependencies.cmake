@@ -27,6 +27,9 @@ find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
 add_library(kozero_asio INTERFACE)
 target_include_directories(kozero_asio SYSTEM INTERFACE "${ASIO_INCLUDE_DIR}")
 target_compile_definitions(kozero_asio INTERFACE ASIO_STANDALONE=1 ASIO_NO_DEPRECATED=1)
+if(Kokkos_DEVICES MATCHES "CUDA") # nvcc does not take what Asio makes of variable templates
+  target_compile_definitions(kozero_asio INTERFACE ASIO_DISABLE_VARIABLE_TEMPLATES ASIO_DISABLE_SFINAE_VARIABLE_TEMPLATES)
+endif()
 
 # yaml-cpp's target has had two names.
 if(NOT TARGET yaml-cpp::yaml-cpp)
