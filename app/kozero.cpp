@@ -8,6 +8,7 @@
 #include "core/runtime.hpp"
 #include "core/signal_listener.hpp"
 #include "core/version.hpp"
+#include "io/standard_streams.hpp"
 #include "model/families.hpp"
 
 #include <CLI/CLI.hpp>
@@ -210,6 +211,7 @@ int run_without_runtime(CommandLine const& command_line) {
 }
 
 int run_program(int argc, char** argv) {
+  keep_standard_streams();
   register_model_families();
   CommandLine command_line;
   try {

@@ -18,7 +18,7 @@
 ##SBATCH --gpus-per-node=1      # GPUs, as many as ranks; see one-node.sh for how they are bound
 set -euo pipefail
 deck=$1 folder=$2 list=$3
-read -ra overrides < <(sed -n "${SLURM_ARRAY_TASK_ID}p" "$list")
+read -ra overrides < <(sed -n "${SLURM_ARRAY_TASK_ID}p" "$list") || [[ -n ${overrides[*]-} ]]
 run=$folder/$SLURM_ARRAY_TASK_ID
 mkdir -p "$run"
 printf '%s\n' "${overrides[*]}" >"$run/overrides"
@@ -26,7 +26,8 @@ printf '%s\n' "${overrides[*]}" >"$run/overrides"
 # From Slurm 22.05 on srun does not take --cpus-per-task from above: without this a rank has one CPU for its threads.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
 # When Slurm ends the job. It does not always say so itself, and it says nothing where there is no limit.
-KOZERO_JOB_END=$(date -d "$(squeue -h -j "$SLURM_JOB_ID" -o %e)" +%s 2>/dev/null) || KOZERO_JOB_END=
+ends=$(squeue -h -j "$SLURM_JOB_ID" -o %e) || ends=
+KOZERO_JOB_END=$([[ -z $ends ]] || date -d "$ends" +%s 2>/dev/null) || KOZERO_JOB_END=
 export KOZERO_JOB_END
 
 launch=(srun --kill-on-bad-exit=1 --cpu-bind=cores)

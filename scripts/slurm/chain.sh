@@ -21,7 +21,7 @@ links=${KOZERO_LINKS:-50} # of the chain, this one included
 
 # How the run ended, as the last line of its metrics tells it.
 is_done() { tail -n 1 "$run/metrics.jsonl" 2>/dev/null | grep -q '"reason":"done"'; }
-is_done && exit 0
+if [[ -n ${KOZERO_LINKS-} ]] && is_done; then exit 0; fi
 
 # Submitted first: so it is there even where this job is killed. Slurm keeps a copy of this script in $0.
 next=
@@ -33,7 +33,8 @@ fi
 # From Slurm 22.05 on srun does not take --cpus-per-task from above: without this a rank has one CPU for its threads.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
 # When Slurm ends the job. It does not always say so itself, and it says nothing where there is no limit.
-KOZERO_JOB_END=$(date -d "$(squeue -h -j "$SLURM_JOB_ID" -o %e)" +%s 2>/dev/null) || KOZERO_JOB_END=
+ends=$(squeue -h -j "$SLURM_JOB_ID" -o %e) || ends=
+KOZERO_JOB_END=$([[ -z $ends ]] || date -d "$ends" +%s 2>/dev/null) || KOZERO_JOB_END=
 export KOZERO_JOB_END
 
 launch=(srun --kill-on-bad-exit=1 --cpu-bind=cores)

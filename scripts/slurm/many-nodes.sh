@@ -21,7 +21,8 @@ deck=$1 run=$2 # both on a file system that all nodes see
 # From Slurm 22.05 on srun does not take --cpus-per-task from above: without this a rank has one CPU for its threads.
 export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
 # When Slurm ends the job. It does not always say so itself, and it says nothing where there is no limit.
-KOZERO_JOB_END=$(date -d "$(squeue -h -j "$SLURM_JOB_ID" -o %e)" +%s 2>/dev/null) || KOZERO_JOB_END=
+ends=$(squeue -h -j "$SLURM_JOB_ID" -o %e) || ends=
+KOZERO_JOB_END=$([[ -z $ends ]] || date -d "$ends" +%s 2>/dev/null) || KOZERO_JOB_END=
 export KOZERO_JOB_END
 
 # Without --kill-on-bad-exit the other ranks would wait for one that died. A rank's neighbours by number hold its

@@ -31,14 +31,15 @@ export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK OMP_NUM_THREADS=$SLURM_CPUS_PER_T
 launch=(srun --kill-on-bad-exit=1 --cpu-bind=cores)
 #launch=(mpiexec -n "$SLURM_NTASKS")                  # MPICH's launcher, where srun has no pmi2 (srun --mpi=list)
 #launch+=(apptainer exec --bind "$PWD" kozero.sif)    # in a container; with --nv it has NVIDIA's GPUs
-"${launch[@]}" kozero train "$deck" run.dir="$run" "${@:3}" --resume auto &
-step=$!
-
+unset KOZERO_JOB_END # of another job
+step=
 # Slurm's launcher passes USR1 on to all ranks, to which it is the same as TERM; TERM would end the launcher itself.
 # Whoever sends TERM to this script wants the job to end, or requeues it himself.
 requeues=yes
-trap 'kill -USR1 $step' USR1
-trap 'requeues=no; kill -USR1 $step' TERM
+trap 'kill -USR1 $step || true' USR1
+trap 'requeues=no; kill -USR1 $step || true' TERM
+"${launch[@]}" kozero train "$deck" run.dir="$run" "${@:3}" --resume auto &
+step=$!
 
 # A trapped signal ends wait with a status above 128, but not the run.
 status=0

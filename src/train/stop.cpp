@@ -21,6 +21,8 @@ double seconds_until(std::chrono::system_clock::time_point end) {
 } // namespace
 
 StopRequest::StopRequest(StopTimes const& times) : times_(times) {
+  // One that is over is that of another job, or of a scheduler that could not be asked.
+  if (times_.job_end && seconds_until(*times_.job_end) <= 0) times_.job_end.reset();
   if (times_.job_end) times_.before_end_s = std::min(times_.before_end_s, seconds_until(*times_.job_end) / 4);
 }
 
@@ -34,6 +36,8 @@ std::int64_t StopRequest::reason() const {
 }
 
 void StopRequest::expect_to_take(double seconds) {
+  // One that is over is that of another job, or of a scheduler that could not be asked.
+  if (times_.job_end && seconds_until(*times_.job_end) <= 0) times_.job_end.reset();
   if (times_.job_end) times_.before_end_s = std::max(times_.before_end_s, seconds);
 }
 

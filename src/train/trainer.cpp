@@ -113,12 +113,12 @@ bool Trainer::is_saved() const {
 
 RunOutcome Trainer::run() {
   start();
-  if (evaluation_due_) run_evaluation();
+  if (evaluation_due_) run_evaluation(stop_asked());
   while (!training_->done()) {
     if (!one_batch()) return finish(RunEnd::stopped_early);
     evaluation_due_ |= due(input_.config.evaluate.every);
     if (due(input_.config.checkpoint.every)) save();
-    if (evaluation_due_) run_evaluation();
+    if (evaluation_due_) run_evaluation(stop_asked());
     looked_at_ = training_->counters().updates_applied;
   }
   drain();
@@ -246,13 +246,13 @@ void Trainer::log_update(BatchReport const& batch) {
             format_bytes(ledger_.bytes(Space::host) + ledger_.bytes(Space::pinned)), format_duration(seconds_left()));
 }
 
-void Trainer::run_evaluation() {
+void Trainer::run_evaluation(StopAsked const& asked) {
   Counters const& counters = training_->counters();
   if (input_.corpus.validation.windows == 0 || evaluated_at_ == counters.batches_seen) {
     evaluation_due_ = false;
     return;
   }
-  auto const loss = training_->evaluate(stop_asked());
+  auto const loss = training_->evaluate(asked);
   if (!loss) return;
   val_loss_ = loss;
   evaluated_at_ = counters.batches_seen;
@@ -276,6 +276,7 @@ void Trainer::save() {
   info.version = version();
   info.evaluation_due = evaluation_due_;
   info.text = input_.corpus.train.file->is_text();
+  find_folder(); // the hash took its time
   if (metrics_) info.metrics = metrics_->mark();
   auto const path =
       save_checkpoint(input_.folder, info, training_->state(), input_.config.checkpoint.keep, group_.ranks);
@@ -291,7 +292,7 @@ RunOutcome Trainer::finish(RunEnd end) {
   bool const done = end == RunEnd::done;
   std::string const reason = done ? "done" : stop_reason_of_ranks();
   save();
-  if (done) run_evaluation();
+  if (done) run_evaluation({}); // a run that is told to stop now is done all the same
   RunOutcome outcome{.end = end, .moved = moved_};
   Counters const& counters = training_->counters();
   double const seconds = seconds_since(start_);

@@ -60,7 +60,7 @@ private:
   void look_at_loss_scale(BatchReport const& batch);
   void look_at_skips(BatchReport const& batch);
   StopAsked stop_asked() const;
-  void run_evaluation();
+  void run_evaluation(StopAsked const& asked);
   void save();
   void drain();
   RunOutcome finish(RunEnd end);

@@ -35,8 +35,9 @@ TEST_CASE("a log has a plain line every run.log_every updates") { // CASES 53
   auto const run = run_program(shop.train("run", {"run.updates=23", "run.log_every=5"}));
   INFO(run.err);
   REQUIRE(run.status == 0);
-  auto const lines = lines_with(run.err, R"(^update +[0-9]+/23 +loss [0-9.]+ +norm [0-9.e+-]+ +lr [0-9.e+-]+ +)"
-                                         R"([0-9.]+[kM]? tokens/s +[0-9.]+ [KMG]?i?B \+ [0-9.]+ [KMG]?i?B host +[0-9a-z. ]+ left$)");
+  auto const lines =
+      lines_with(run.err, R"(^update +[0-9]+/23 +loss [0-9.]+ +norm [0-9.e+-]+ +lr [0-9.e+-]+ +)"
+                          R"([0-9.]+[kM]? tokens/s +[0-9.]+ [KMG]?i?B \+ [0-9.]+ [KMG]?i?B host +[0-9a-z. ]+ left$)");
   REQUIRE(lines.size() == 4);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     CHECK(contains(lines[i], {fmt::format(" {}/23 ", 5 * (i + 1))}));

@@ -127,8 +127,9 @@ TEST_CASE("under nohup a run does not stop when its terminal goes") {
 TEST_CASE("an evaluation that a stop has cut off is made by the resumed run") { // CASES 30
   Workshop const shop;
   // Some time between the save and the end of the evaluation, so that the signal comes in between.
+  std::string const held_out = shop.write("held out", std::string(200'000, 'x'));
   std::vector<std::string> const more = {"run.updates=12", "evaluate.every=4", "evaluate.batches=1500",
-                                         "checkpoint.every=4", "data.validation=0.5"};
+                                         "checkpoint.every=4", "data.validation=" + held_out};
   REQUIRE(run_program(shop.train("whole", more)).status == 0);
   for (int const signal : {SIGTERM, SIGKILL}) {
     std::string const run = "stopped " + std::to_string(signal);
@@ -196,7 +197,7 @@ TEST_CASE("a second Ctrl-C ends a run at once") {
   Program program(with_deck(shop.train("run"), shop.file("deck")));
   deck.wait_for_reader();
   program.signal(SIGTERM);
-  std::this_thread::sleep_for(2200ms); // a copy of the first would have come by now
+  std::this_thread::sleep_for(4s); // a copy of the first would have come by now
   program.signal(SIGINT);
   CHECK(program.wait(10s).status == 1);
   CHECK(!std::filesystem::exists(shop.file("run")));
@@ -208,7 +209,7 @@ TEST_CASE("a scheduler that tells again, later and otherwise, does not end a run
   Program program(with_deck(shop.train("run"), shop.file("deck")));
   deck.wait_for_reader();
   program.signal(SIGUSR1);
-  std::this_thread::sleep_for(2200ms);
+  std::this_thread::sleep_for(4s);
   program.signal(SIGTERM);
   check_stops_once_it_may_begin(shop, deck, program, "USR1");
 }

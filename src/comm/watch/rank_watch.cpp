@@ -74,7 +74,9 @@ private:
   void schedule();
   void tick();
   void look_at_main_thread();
+  bool gets_on() const;
   void look_at_ranks();
+  void look_for_stragglers();
   void look_at_keepers();
   void look_at_launcher();
   void name_missing();
@@ -200,19 +202,28 @@ void RankWatch::Impl::look_at_main_thread() {
   for (auto const& link : links_) link->send(report_);
 }
 
+/// As long as this rank's own work gets on, nobody is missed by it: what failed may be a connection alone.
+bool RankWatch::Impl::gets_on() const { return report_.idle_ticks < patience_.lost; }
+
 void RankWatch::Impl::look_at_ranks() {
+  if (left_at_ || (gets_on() && keeper_->ranks().size() > 1)) return look_for_stragglers();
   if (auto const verdict = judge(keeper_->ranks(), patience_)) {
     std::string const message =
         fmt::format("kozero: {}", explain(*verdict, keeper_->ranks(), patience_.stalled.value_or(0)));
     keeper_->tell(Word::end);
     end_run(message);
   }
+  look_for_stragglers();
+}
+
+void RankWatch::Impl::look_for_stragglers() {
   if (rank_ != 0) return;
   for (auto const& line : stragglers_.look(keeper_->ranks())) log::warn("warning: {}", line);
 }
 
 /// Where nobody is left who would say more.
 void RankWatch::Impl::look_at_keepers() {
+  if (left_at_ || gets_on()) return;
   Patience const patience = patience_.and_more(2);
   bool missed = false;
   for (auto const& link : links_) {
