@@ -393,7 +393,7 @@ if __name__ == "__main__":
         print(f"skipped: {reason}")
         sys.exit(77)
     for each in (signal.SIGTERM, signal.SIGALRM):
-        signal.signal(each, lambda *_: sys.exit("ended from outside, or not done within 280 s"))
-    signal.alarm(280)  # before ctest kills: the cluster is to be stopped
+        signal.signal(each, lambda *_: sys.exit("ended from outside, or not done within 560 s"))
+    signal.alarm(560)  # before ctest kills: the cluster is to be stopped
     KOZERO, MPIEXEC = pathlib.Path(sys.argv[1]), sys.argv[2]
     unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
