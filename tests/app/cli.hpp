@@ -5,7 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <filesystem>
+#include <stdexcept>
+#include <thread>
 
 namespace kozero::test {
 
@@ -64,6 +67,17 @@ public:
 private:
   TemporaryFolder folder_;
 };
+
+/// Calls `done` until it is true.
+template <class Done>
+void wait_until(Done const& done) {
+  auto const start = std::chrono::steady_clock::now();
+  while (!done()) {
+    if (std::chrono::steady_clock::now() - start > std::chrono::seconds(60))
+      throw std::runtime_error("nothing happens");
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 
 inline std::vector<std::string> on_ranks(int ranks, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {KOZERO_MPIEXEC, KOZERO_MPIEXEC_N, std::to_string(ranks)});

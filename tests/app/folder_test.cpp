@@ -15,15 +15,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-template <class Done>
-void wait_until(Done const& done) {
-  auto const start = std::chrono::steady_clock::now();
-  while (!done()) {
-    if (std::chrono::steady_clock::now() - start > 60s) throw std::runtime_error("nothing happens");
-    std::this_thread::sleep_for(1ms);
-  }
-}
-
 void wait_for_lines(Workshop const& shop, std::string const& run, std::size_t lines) {
   wait_until([&] { return fs::exists(shop.file(run + "/metrics.jsonl")) && shop.metrics(run).size() >= lines; });
 }

@@ -17,16 +17,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Calls `done` until it is true.
-template <class Done>
-void wait_until(Done const& done) {
-  auto const start = std::chrono::steady_clock::now();
-  while (!done()) {
-    if (std::chrono::steady_clock::now() - start > 60s) throw std::runtime_error("nothing happens");
-    std::this_thread::sleep_for(1ms);
-  }
-}
-
 void wait_for_updates(Workshop const& shop, std::string const& run, std::size_t updates) {
   wait_until([&] {
     return std::filesystem::exists(shop.file(run + "/metrics.jsonl")) && shop.metrics(run).size() >= updates;

@@ -1,22 +1,14 @@
+#include "comm/fake_environment.hpp"
 #include "comm/launcher.hpp"
 #include "core/error.hpp"
 #include "support/catch.hpp"
 
-#include <map>
 #include <string>
 
 using namespace kozero;
+using namespace kozero::test;
 
 namespace {
-
-using Environment = std::map<std::string, std::string>;
-
-EnvironmentLookup lookup_in(Environment const& environment) {
-  return [&](char const* name) -> char const* {
-    auto const found = environment.find(name);
-    return found == environment.end() ? nullptr : found->second.c_str();
-  };
-}
 
 // The message, or nothing where the launcher agrees.
 std::string complaint(int mpi_size, Environment const& environment) {
