@@ -21,7 +21,7 @@ Deck read_deck_of_job(std::string const& path, std::vector<std::string> const& o
     require_launcher_agrees(ranks.size());
     return true;
   });
-  std::string text = on_all_ranks(ranks, [&] { return ranks.rank() == 0 ? read_text_file(path) : std::string(); });
+  std::string text = on_first_rank(ranks, [&] { return read_text_file(path); });
   ranks.broadcast(text, 0);
   return on_all_ranks(ranks, [&] { return read_deck(text, path, overrides); });
 }

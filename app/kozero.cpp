@@ -27,6 +27,11 @@ namespace kozero {
 
 namespace {
 
+/// CLI11's own check tells the largest double in digits.
+CLI::Validator not_negative() {
+  return {[](std::string& value) { return value.starts_with('-') ? value + " is negative" : std::string(); }, "NUMBER"};
+}
+
 /// What the command line asks for: exactly one of the subcommands.
 struct CommandLine {
   CLI::App app{"kozero: trains GPT-style transformers with ZeRO data parallelism.\n"
@@ -110,14 +115,12 @@ private:
     command.add_option("--prompt-tokens", generate.prompt_tokens, "Token ids to go on from, with commas")
         ->delimiter(',')
         ->excludes(prompt);
-    command.add_option("--tokens", generate.tokens, "How many to write")
-        ->check(CLI::NonNegativeNumber)
-        ->capture_default_str();
+    command.add_option("--tokens", generate.tokens, "How many to write")->check(not_negative())->capture_default_str();
     command.add_option("--temperature", generate.temperature, "0 is greedy")
-        ->check(CLI::NonNegativeNumber)
+        ->check(not_negative())
         ->capture_default_str();
     command.add_option("--top-k", generate.top_k, "Only the k likeliest tokens; 0: all")
-        ->check(CLI::NonNegativeNumber)
+        ->check(not_negative())
         ->capture_default_str();
     command.add_option("--seed", generate.seed, "Of the random choices")->capture_default_str();
     command.callback([this] { run = [this] { return run_generate(generate); }; });

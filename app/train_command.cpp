@@ -15,6 +15,7 @@
 #include "plan/usage_table.hpp"
 #include "train/trainer.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 
@@ -28,9 +29,10 @@ bool resumes(TrainArguments const& arguments) { return !arguments.resume.empty()
 
 /// The run's folder, rank 0's alone; one that holds a run already is not written over by accident.
 std::shared_ptr<RunFolder> hold_folder(Config const& config, TrainArguments const& arguments, Ranks& ranks) {
-  return on_all_ranks(ranks, [&]() -> std::shared_ptr<RunFolder> {
-    if (ranks.rank() != 0) return nullptr;
-    auto folder = std::make_shared<RunFolder>(config.run.dir);
+  return on_first_rank(ranks, [&] {
+    // One that goes on may come from a node that was lost, whose lock lives as long as the file server's lease.
+    auto const patience = resumes(arguments) ? std::chrono::minutes(3) : std::chrono::minutes(0);
+    auto folder = std::make_shared<RunFolder>(config.run.dir, patience);
     if (folder->holds_checkpoints() && !resumes(arguments) && !arguments.overwrite) {
       throw InputError(fmt::format("run folder '{}' holds a run already (it has checkpoints); go on with --resume, or "
                                    "start anew with --overwrite or another run.dir",
@@ -78,9 +80,9 @@ fs::path check_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape c
 /// The checkpoint that the arguments mean, if any. Rank 0 finds it, as ranks may have different working folders.
 std::optional<fs::path> find_checkpoint(TrainArguments const& arguments, RunFolder const* folder, Deck const& deck,
                                         BatchShape const& batch, Ranks& ranks) {
-  std::string path = on_all_ranks(ranks, [&] {
+  std::string path = on_first_rank(ranks, [&] {
     bool const wants_any = arguments.resume == "auto";
-    if (ranks.rank() != 0 || (wants_any && !folder->holds_checkpoints())) return std::string();
+    if (wants_any && !folder->holds_checkpoints()) return std::string();
     fs::path const wanted = arguments.resume_from.empty() ? folder->path() : arguments.resume_from;
     return check_checkpoint(wanted, deck, batch).string();
   });

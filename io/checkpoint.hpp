@@ -30,6 +30,7 @@ struct CheckpointInfo {
   Counters counters;
   std::string deck;                              // resolved, YAML
   std::int64_t ranks = 1;                        // that wrote it; saving puts their number here
+  std::int64_t generation = 0;                   // the how-manieth save of its folder; saving puts it here
   std::int64_t global_batch = 0;                 // windows an update
   std::string state_hash;                        // of the format_version's definition
   std::string version;                           // of kozero
@@ -61,8 +62,8 @@ std::filesystem::path save_checkpoint(std::filesystem::path const& run_dir, Chec
 /// Where a run keeps its checkpoint of so many updates.
 std::filesystem::path checkpoint_path(std::filesystem::path const& run_dir, std::int64_t updates_applied);
 
-/// The folder that a user means by `path`: a checkpoint folder, a run folder or its checkpoints folder (the latest
-/// one), or …/latest. Links are followed, so the answer stays the same when `latest` moves on.
+/// The folder that a user means by `path`: a checkpoint folder, a run folder or its checkpoints folder (the one
+/// that was saved last), or …/latest. Links are followed, so the answer stays the same when `latest` moves on.
 std::filesystem::path resolve_checkpoint(std::filesystem::path const& path);
 
 /// Whether `checkpoint` is what the link `latest` of the run's folder leads to. As rank 0 sees it, on all ranks: it may

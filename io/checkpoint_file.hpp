@@ -31,6 +31,8 @@ struct Stamp {
 void write_info(std::filesystem::path const& path, CheckpointInfo const& info);
 /// Its counts are such as a run can have; the sums and products that they are made for fit 64 bits.
 CheckpointInfo read_info(std::filesystem::path const& path);
+/// Its generation alone.
+std::int64_t read_generation(std::filesystem::path const& path);
 
 /// The stamp's format_version is the one that is written today.
 void write_rank_file(std::filesystem::path const& path, Stamp const& stamp, std::span<TensorShare const> shares);

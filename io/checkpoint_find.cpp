@@ -1,6 +1,7 @@
 #include "core/log.hpp"
 #include "io/checkpoint.hpp"
 #include "io/checkpoint_folder.hpp"
+#include "io/checkpoint_order.hpp"
 
 namespace kozero {
 
@@ -20,6 +21,24 @@ fs::path checkpoints_in(fs::path const& folder) {
 bool is_checkpoint(fs::path const& folder) {
   std::error_code ignored;
   return fs::is_regular_file(folder / checkpoint::info_name, ignored);
+}
+
+/// The one that was saved last, whatever the link says, and a word where it says otherwise.
+std::optional<fs::path> newest_in(fs::path const& checkpoints) {
+  auto const saved = checkpoint::in_order_of_saving(checkpoints);
+  if (saved.empty()) return {};
+  fs::path const newest = fs::canonical(checkpoint::step_path(checkpoints, saved.back().step));
+  for (auto const& other : saved) {
+    if (other.generation || other.is_linked) continue;
+    log::warn("'{}' is passed over (its {} cannot be read)", checkpoint::step_path(checkpoints, other.step).string(),
+              checkpoint::info_name);
+  }
+  if (!saved.back().is_linked) {
+    log::warn("the link 'latest' in '{}' does not lead to the checkpoint that was saved last (a save was cut short, or "
+              "it was moved by hand); taking '{}'",
+              checkpoints.string(), newest.string());
+  }
+  return newest;
 }
 
 bool is_empty_or_partial(fs::path const& checkpoints) {
@@ -45,13 +64,7 @@ fs::path resolve_checkpoint(fs::path const& path) {
   if (is_checkpoint(path)) return fs::canonical(path);
 
   fs::path const checkpoints = checkpoints_in(path);
-  if (is_checkpoint(checkpoints / checkpoint::latest_name)) return fs::canonical(checkpoints / checkpoint::latest_name);
-  if (auto const steps = checkpoint::list_steps(checkpoints); !steps.empty()) {
-    auto const newest = fs::canonical(checkpoint::step_path(checkpoints, steps.back()));
-    log::warn("'{}' has no usable link 'latest'; taking the newest checkpoint, '{}'", checkpoints.string(),
-              newest.string());
-    return newest;
-  }
+  if (auto const newest = newest_in(checkpoints)) return *newest;
   bool const is_run = checkpoints != path;
   KOZERO_REQUIRE(!(is_run && is_empty_or_partial(checkpoints)),
                  "no checkpoint in '{}' (at most partial ones of a save that did not end); start the run anew or give "

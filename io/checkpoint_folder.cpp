@@ -2,6 +2,8 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "io/checkpoint_format.hpp"
+#include "io/system_error.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -77,10 +79,8 @@ void with_advice(fs::path const& folder, Task&& task) {
   try {
     task();
   } catch (fs::filesystem_error const& error) {
-    throw Error(
-        fmt::format("cannot keep a checkpoint in '{}' ({}: {}); make room or set run.dir to a folder that can be "
-                    "written",
-                    folder.string(), error.path1().string(), error.code().message()));
+    throw Error(fmt::format("cannot keep a checkpoint in '{}' ({}: {}); {}", folder.string(), error.path1().string(),
+                            error.code().message(), remedy(error.code().value(), write_advice)));
   }
 }
 
@@ -92,15 +92,18 @@ fs::path step_path(fs::path const& checkpoints, std::int64_t step) {
   return checkpoints / fmt::format("{}{:0{}}", step_prefix, step, step_digits);
 }
 
-std::vector<std::int64_t> list_steps(fs::path const& checkpoints) {
+std::vector<std::int64_t> list_steps(fs::path const& checkpoints) try {
   std::vector<std::int64_t> steps;
-  std::error_code ignored;
-  for (auto const& item : fs::directory_iterator(checkpoints, ignored)) {
+  if (!fs::exists(checkpoints)) return steps;
+  for (auto const& item : fs::directory_iterator(checkpoints)) {
     auto const step = step_of(item.path().filename().string());
-    if (step && fs::exists(item.path() / info_name, ignored)) steps.push_back(*step);
+    if (step && fs::exists(item.path() / info_name)) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;
+} catch (fs::filesystem_error const& error) { // a checkpoint that cannot be seen may be there all the same
+  throw Error(fmt::format("cannot look for checkpoints in '{}' ({}: {}); {}", checkpoints.string(),
+                          error.path1().string(), error.code().message(), remedy(error.code().value(), "try again")));
 }
 
 std::vector<std::string> remove_all_of(fs::path const& checkpoints) {
@@ -128,8 +131,8 @@ void sync_to_disk(fs::path const& path) {
   synced = synced || (file >= 0 && errno == EINVAL);
   int const cause = errno;
   if (file >= 0) ::close(file);
-  KOZERO_REQUIRE(synced, "cannot force '{}' to disk ({}); make room or set run.dir to another disk", path.string(),
-                 std::strerror(cause));
+  KOZERO_REQUIRE(synced, "cannot force '{}' to disk ({}); {}", path.string(), std::strerror(cause),
+                 remedy(cause, write_advice));
 }
 
 NewFolder::NewFolder(fs::path checkpoints, std::int64_t step)
@@ -138,7 +141,7 @@ NewFolder::NewFolder(fs::path checkpoints, std::int64_t step)
 
 void NewFolder::start() {
   with_advice(checkpoints_, [&] {
-    fs::create_directories(checkpoints_);
+    fs::create_directory(checkpoints_); // in the run's folder, which is not made anew where it was moved meanwhile
     std::vector<fs::path> stale;
     for (auto const& item : fs::directory_iterator(checkpoints_)) {
       if (is_partial(item.path().filename().string())) stale.push_back(item.path());

@@ -15,7 +15,8 @@ inline constexpr char const* latest_name = "latest";
 
 std::string rank_file_name(std::int64_t rank);
 
-/// The numbers of the complete checkpoints in <run>/checkpoints, ascending; empty if there is no such folder.
+/// The numbers of the complete checkpoints in <run>/checkpoints, ascending; empty if there is no such folder. Error
+/// where that cannot be seen.
 std::vector<std::int64_t> list_steps(std::filesystem::path const& checkpoints);
 std::filesystem::path step_path(std::filesystem::path const& checkpoints, std::int64_t step);
 

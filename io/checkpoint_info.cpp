@@ -60,6 +60,10 @@ std::optional<MetricsMark> get_metrics(h5::Job const& job, hid_t file) {
   return MetricsMark{get_count(job, file, "metrics_bytes"), h5::get_text(job, file, "metrics_hash")};
 }
 
+std::int64_t get_generation(h5::Job const& job, hid_t file) {
+  return h5::has_attribute(job, file, "generation") ? get_count(job, file, "generation", 1) : 0;
+}
+
 } // namespace
 
 void write_info(fs::path const& path, CheckpointInfo const& info) {
@@ -67,6 +71,7 @@ void write_info(fs::path const& path, CheckpointInfo const& info) {
   auto file = h5::create_file(path, job);
   put_format(job, file.id(), info_format);
   h5::put(job, file.id(), "version", info.version);
+  h5::put(job, file.id(), "generation", info.generation);
   h5::put(job, file.id(), "batches_seen", info.counters.batches_seen);
   h5::put(job, file.id(), "updates_applied", info.counters.updates_applied);
   h5::put(job, file.id(), "updates_skipped", info.counters.updates_skipped);
@@ -87,6 +92,7 @@ CheckpointInfo read_info(fs::path const& path) {
   CheckpointInfo info;
   info.format_version = require_format(job, path, file.id(), info_format);
   info.version = h5::get_text(job, file.id(), "version");
+  info.generation = get_generation(job, file.id());
   info.counters.batches_seen = get_count(job, file.id(), "batches_seen");
   info.counters.updates_applied = get_count(job, file.id(), "updates_applied");
   info.counters.updates_skipped = get_count(job, file.id(), "updates_skipped");
@@ -103,6 +109,13 @@ CheckpointInfo read_info(fs::path const& path) {
   info.evaluation_due = h5::has_attribute(job, file.id(), "evaluation_due");
   info.deck = h5::get_long_text(reading(path, "deck"), file.id(), "deck");
   return info;
+}
+
+std::int64_t read_generation(fs::path const& path) {
+  auto const job = reading(path);
+  auto const file = h5::open_file(path, job);
+  require_format(job, path, file.id(), info_format);
+  return get_generation(job, file.id());
 }
 
 } // namespace kozero::checkpoint

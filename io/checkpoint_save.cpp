@@ -1,6 +1,7 @@
 #include "io/checkpoint.hpp"
 #include "io/checkpoint_file.hpp"
 #include "io/checkpoint_folder.hpp"
+#include "io/checkpoint_order.hpp"
 
 #include <algorithm>
 
@@ -73,6 +74,7 @@ fs::path save_checkpoint(fs::path const& run_dir, CheckpointInfo const& info, st
       if (leads) {
         CheckpointInfo complete = info;
         complete.ranks = ranks.size();
+        complete.generation = checkpoint::next_generation(checkpoints);
         checkpoint::write_info(folder.partial() / checkpoint::info_name, complete);
         checkpoint::sync_to_disk(folder.partial() / checkpoint::info_name);
       }

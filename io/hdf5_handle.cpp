@@ -2,6 +2,7 @@
 
 #include "core/hash.hpp"
 #include "io/plain_file.hpp"
+#include "io/system_error.hpp"
 
 #include <algorithm>
 #include <array>
@@ -22,8 +23,20 @@ void prepare_library() {
 
 namespace {
 
+struct Reason {
+  std::string text;
+  int cause = 0; // errno of a system call that failed
+};
+
+/// The number behind "errno = " in a description; 0 where there is none.
+int errno_in(std::string const& text) {
+  constexpr std::string_view mark = "errno = ";
+  auto const at = text.find(mark);
+  return at == std::string::npos ? 0 : std::atoi(text.c_str() + at + mark.size());
+}
+
 // The innermost description of HDF5's error stack: the first that an upward walk meets.
-std::string reason() {
+Reason reason() {
   std::string text;
   auto const visit = [](unsigned n, H5E_error2_t const* error, void* data) -> herr_t {
     if (n == 0 && error->desc) *static_cast<std::string*>(data) = error->desc;
@@ -31,6 +44,7 @@ std::string reason() {
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, visit, &text);
   H5Eclear2(H5E_DEFAULT);
+  int const cause = errno_in(text);
   // Failed system calls come with times, addresses and descriptors; the system's own words are what helps.
   constexpr std::string_view mark = "error message = '";
   if (auto const at = text.find(mark); at != std::string::npos) {
@@ -38,7 +52,7 @@ std::string reason() {
     text = text.substr(begin, text.find('\'', begin) - begin);
   }
   std::replace(text.begin(), text.end(), '\n', ' ');
-  return text.empty() ? "no reason given" : text;
+  return {text.empty() ? "no reason given" : text, cause};
 }
 
 // Formats from HDF5 1.8 on checksum their own metadata. Locks fail on many parallel file systems, and a checkpoint is
@@ -133,7 +147,10 @@ T only_one(Job const& job, char const* name, std::vector<T> const& values) {
 
 } // namespace
 
-void fail(Job const& job) { throw Error(fmt::format("{} (HDF5: {}); {}", job.problem, reason(), job.advice)); }
+void fail(Job const& job) {
+  auto const [text, cause] = reason();
+  throw Error(fmt::format("{} (HDF5: {}); {}", job.problem, text, remedy(cause, job.advice)));
+}
 
 File create_file(std::filesystem::path const& path, Job const& job) {
   auto const access = file_access(job);

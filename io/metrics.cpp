@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "io/json.hpp"
 #include "io/plain_file.hpp"
+#include "io/system_error.hpp"
 
 #include <sys/stat.h>
 
@@ -24,9 +25,8 @@ std::string line(Json const& object) {
 
 [[noreturn]] void fail(char const* what, std::string const& path) {
   throw Error(
-      fmt::format("metrics file '{}' cannot be {} ({}); free space or correct run.dir, then resume from the last "
-                  "checkpoint",
-                  path, what, std::strerror(errno)));
+      fmt::format("metrics file '{}' cannot be {} ({}); {}, then resume from the last checkpoint if there is one", path,
+                  what, std::strerror(errno), remedy(errno, "free space or correct run.dir")));
 }
 
 } // namespace

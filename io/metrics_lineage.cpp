@@ -36,8 +36,11 @@ Line classify(Json const& object, std::int64_t batches_seen) {
   return batch->get<std::int64_t>() <= batches_seen ? Line::of_the_past : Line::of_the_future;
 }
 
-bool is_evaluation(Json const& object, std::int64_t batch) {
-  return object.is_object() && object.contains("val_loss") && object.value("batch", Json()) == Json(batch);
+/// Of the state at the point, not of the one before or after a delayed update.
+bool is_evaluation(Json const& object, ResumePoint const& point) {
+  return object.is_object() && object.contains("val_loss") &&
+         object.value("batch", Json()) == Json(point.batches_seen) &&
+         object.value("updates_applied", Json()) == Json(point.updates_applied);
 }
 
 Json parse(std::string_view line) { return Json::parse(line, nullptr, false); }
@@ -55,7 +58,7 @@ std::string lines_of_mark(std::string_view text, ResumePoint const& point) {
   std::string kept(text.substr(0, bytes));
   text.remove_prefix(bytes);
   while (auto const line = next_line(text)) {
-    if (!is_evaluation(parse(*line), point.batches_seen)) break;
+    if (!is_evaluation(parse(*line), point)) break;
     kept.append(*line) += '\n';
   }
   return kept;
@@ -73,11 +76,11 @@ std::string lines_of_batches(std::string const& path, std::string_view text, std
   return kept;
 }
 
-bool ends_with_evaluation(std::string_view text, std::int64_t batch) {
+bool ends_with_evaluation(std::string_view text, ResumePoint const& point) {
   if (text.empty()) return false;
   text.remove_suffix(1);
   auto const begin = text.rfind('\n') + 1; // 0 where there is one line alone
-  return is_evaluation(parse(text.substr(begin)), batch);
+  return is_evaluation(parse(text.substr(begin)), point);
 }
 
 /// "…/metrics.jsonl" -> "…/metrics.<number>.jsonl"
@@ -93,14 +96,17 @@ ResumePoint resume_point(fs::path const& checkpoint, fs::path const& run_dir) {
   auto const info = CheckpointReader(checkpoint).info();
   auto const steps = checkpoint::list_steps(run_dir / "checkpoints");
   bool const newest = steps.empty() || steps.back() <= info.counters.updates_applied;
-  return {info.counters.batches_seen, info.metrics, newest ? ResumePoint::Former::replaced : ResumePoint::Former::kept};
+  return {.batches_seen = info.counters.batches_seen,
+          .updates_applied = info.counters.updates_applied,
+          .mark = info.metrics,
+          .former = newest ? ResumePoint::Former::replaced : ResumePoint::Former::kept};
 }
 
 KeptMetrics metrics_of(std::string const& path, ResumePoint const& point) {
   KeptMetrics kept;
   auto const text = read_plain_file(path);
   auto const take = [&](std::string lines) {
-    kept.evaluated = ends_with_evaluation(lines, point.batches_seen);
+    kept.evaluated = ends_with_evaluation(lines, point);
     kept.text = std::move(lines);
     return kept;
   };
@@ -113,6 +119,14 @@ KeptMetrics metrics_of(std::string const& path, ResumePoint const& point) {
       log::info("resume: the metrics of this checkpoint are in '{}'; they are taken from there", former);
       return take(lines_of_mark(*other, point));
     }
+    kept.from_another_lineage = text.has_value();
+    if (text) {
+      log::warn(
+          "resume: no metrics in the folder are those of this checkpoint ('{}' is another run's, or was changed); "
+          "they begin anew",
+          path);
+    }
+    return kept;
   }
   if (!text) return kept;
   log::info("resume: '{}' is cut back to batch {} (the checkpoint does not say which of its lines belong to it)", path,

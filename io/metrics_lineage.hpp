@@ -19,6 +19,7 @@ struct MetricsMark {
 /// From where a run goes on, for its metrics.
 struct ResumePoint {
   std::int64_t batches_seen = 0;
+  std::int64_t updates_applied = 0;     // one less where the batch's update is delayed, and pending
   std::optional<MetricsMark> mark = {}; // older checkpoints have none
   /// Whether the file that is there is still needed, by checkpoints that lie further on.
   enum class Former { replaced, kept } former = Former::replaced;
@@ -30,13 +31,15 @@ ResumePoint resume_point(std::filesystem::path const& checkpoint, std::filesyste
 /// What is kept of metrics, whole lines.
 struct KeptMetrics {
   std::string text;
-  bool evaluated = false;            // the last line is an evaluation of the batch from which the run goes on
-  bool from_another_lineage = false; // not from the file itself
+  bool evaluated = false; // the last line is an evaluation of the state from which the run goes on
+  /// What the file holds belongs to others: it is to be kept beside the new one.
+  bool from_another_lineage = false;
 };
 
 /// The lines that belong to the point, from `path` (metrics.jsonl) or from a former file that was kept beside it: those
-/// up to its mark, and an evaluation that followed. Where no file has the mark, all lines of `path` up to its batch,
-/// without ends of runs and torn lines. Empty where there is no file. Errors as open_plain_file.
+/// up to its mark, and an evaluation that followed; none where no file has the mark. Of a point without a mark, all
+/// lines of `path` up to its batch, without ends of runs and torn lines. Empty where there is no file. Errors as
+/// open_plain_file.
 KeptMetrics metrics_of(std::string const& path, ResumePoint const& point);
 
 /// Former files beside metrics.jsonl, metrics.1.jsonl and on, in this order.

@@ -1,6 +1,7 @@
 #include "io/plain_file.hpp"
 
 #include "core/error.hpp"
+#include "io/system_error.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -31,7 +32,8 @@ std::optional<std::string> other_than_file(struct stat const& status) {
 }
 
 [[noreturn]] void fail(char const* what, std::string const& path, int cause) {
-  throw Error(fmt::format("'{}' cannot be {} ({}); free space or correct run.dir", path, what, std::strerror(cause)));
+  throw Error(fmt::format("'{}' cannot be {} ({}); {}", path, what, std::strerror(cause),
+                          remedy(cause, "free space or correct run.dir")));
 }
 
 } // namespace

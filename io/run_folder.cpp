@@ -56,19 +56,19 @@ void try_to_write(std::string const& path) {
 
 } // namespace
 
-RunFolder::RunFolder(std::string const& dir) {
+RunFolder::RunFolder(std::string const& dir, std::chrono::milliseconds patience) {
   if (dir.empty()) throw InputError("run.dir is empty (a run writes its files there); name a folder");
   path_ = std::filesystem::absolute(dir).string(); // links stay: what they lead to may differ from host to host
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
-  take();
+  take(patience);
 }
 
 /// The lock comes before all that is looked at or written here.
-void RunFolder::take() {
+void RunFolder::take(std::chrono::milliseconds patience) {
   make_folder(path_);
   try_to_write(path_);
   lock_.reset();
-  lock_.emplace(path_);
+  lock_.emplace(path_, patience);
   folder_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder_.is_open()) refuse(path_, "cannot be opened", std::strerror(errno));
   make_folder(checkpoints());
@@ -109,7 +109,7 @@ RunFolder::Found RunFolder::look() {
   log::warn("run folder '{}' was removed while the run goes on; it is made anew, with the metrics so far, and the next "
             "checkpoint is saved there",
             path_);
-  take();
+  take({});
   if (holds_checkpoints()) refuse(path_, "was removed, and another one is in its place", "it has checkpoints");
   return Found::made_anew;
 }

@@ -2,6 +2,7 @@
 #include "io/file_descriptor.hpp"
 #include "io/run_lock.hpp"
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -17,7 +18,8 @@ namespace kozero {
 /// run has it.
 class RunFolder {
 public:
-  explicit RunFolder(std::string const& dir);
+  /// One that a process of another host has is waited for as long as `patience` lasts.
+  explicit RunFolder(std::string const& dir, std::chrono::milliseconds patience = {});
 
   std::string const& path() const { return path_; } // absolute
   std::string checkpoints() const { return path_ + "/checkpoints"; }
@@ -37,7 +39,7 @@ public:
   Found look();
 
 private:
-  void take();
+  void take(std::chrono::milliseconds patience);
   bool stands_at(std::string const& path) const;
   std::optional<std::string> present_path() const;
 

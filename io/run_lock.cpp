@@ -1,6 +1,8 @@
 #include "io/run_lock.hpp"
 
 #include "core/error.hpp"
+#include "core/format.hpp"
+#include "core/heartbeat.hpp"
 #include "core/log.hpp"
 #include "io/json.hpp"
 #include "io/plain_file.hpp"
@@ -10,10 +12,10 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <thread>
 
 namespace kozero {
@@ -50,25 +52,30 @@ std::string self() {
   return owner.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-/// Who a lock's text says that it is; empty where it says nothing.
-std::string described(std::string const& text) {
+struct Owner {
+  std::string host;
+  std::string words;
+};
+
+/// Who a lock's text says that it is; nobody where it says nothing.
+std::optional<Owner> described(std::string const& text) {
   Json const owner = Json::parse(text, nullptr, false);
   auto const word = [&](char const* key) {
     return owner.is_object() && owner.contains(key) && owner[key].is_string() ? owner[key].get<std::string>() : "";
   };
-  if (word("host").empty() || !owner.contains("pid") || !owner["pid"].is_number_integer()) return "";
+  if (word("host").empty() || !owner.contains("pid") || !owner["pid"].is_number_integer()) return {};
   std::string const id = word("job");
-  return fmt::format("process {} on host {}{}, since {}", owner["pid"].get<std::int64_t>(), word("host"),
-                     id.empty() ? "" : ", job " + id, word("since"));
+  return Owner{word("host"), fmt::format("process {} on host {}{}, since {}", owner["pid"].get<std::int64_t>(),
+                                         word("host"), id.empty() ? "" : ", job " + id, word("since"))};
 }
 
 /// One that has just begun has not yet said who it is.
-std::string owner_of(FileDescriptor const& file) {
+Owner owner_of(FileDescriptor const& file) {
   for (int tries = 0; tries < 20; ++tries) {
-    if (auto const owner = described(read_all(file)); !owner.empty()) return owner;
+    if (auto const owner = described(read_all(file))) return *owner;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  return "it does not say which";
+  return {"", "it does not say which"};
 }
 
 enum class Outcome { held, held_by_another, no_locks };
@@ -82,18 +89,34 @@ Outcome take(FileDescriptor const& file) {
   return errno == EAGAIN || errno == EACCES ? Outcome::held_by_another : Outcome::no_locks;
 }
 
+/// The system frees a dead process' lock at once, but a file server that of a dead host when its lease is over.
+Outcome take(FileDescriptor const& file, std::string const& folder, std::chrono::milliseconds patience) {
+  Outcome outcome = take(file);
+  if (outcome != Outcome::held_by_another || patience.count() == 0) return outcome;
+  Owner const owner = owner_of(file);
+  if (owner.host == host()) return outcome;
+  log::info("run folder '{}' is in use by another run ({}); waiting up to {} for its end", folder, owner.words,
+            format_duration(std::chrono::duration<double>(patience).count()));
+  for (auto const end = std::chrono::steady_clock::now() + patience;
+       outcome == Outcome::held_by_another && std::chrono::steady_clock::now() < end; outcome = take(file)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    heartbeat().beat();
+  }
+  return outcome;
+}
+
 } // namespace
 
-RunLock::RunLock(std::string const& folder) {
+RunLock::RunLock(std::string const& folder, std::chrono::milliseconds patience) {
   std::string const path = folder + '/' + name;
   file_ = open_plain_file(path, O_RDWR | O_CREAT);
   KOZERO_REQUIRE(file_.is_open(), "'{}' cannot be made (its folder is gone); set run.dir to another one", path);
-  switch (take(file_)) {
+  switch (take(file_, folder, patience)) {
   case Outcome::held: break;
   case Outcome::held_by_another:
     throw InputError(fmt::format("run folder '{}' is in use by another run ({}); wait until it ends, stop it, or set "
                                  "another run.dir",
-                                 folder, owner_of(file_)));
+                                 folder, owner_of(file_).words));
   case Outcome::no_locks:
     log::warn("run folder '{}' is not locked (its file system has no locks: {}); see to it that no other run writes "
               "there",

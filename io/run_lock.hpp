@@ -1,6 +1,7 @@
 #pragma once
 #include "io/file_descriptor.hpp"
 
+#include <chrono>
 #include <string>
 
 namespace kozero {
@@ -14,7 +15,9 @@ namespace kozero {
 /// without locks one warning, and nothing is held. Private to io.
 class RunLock {
 public:
-  explicit RunLock(std::string const& folder);
+  /// Waits up to `patience` for a process of another host; the system says of one of this host at once whether it is
+  /// there.
+  explicit RunLock(std::string const& folder, std::chrono::milliseconds patience = {});
 
   /// The file in the folder, an open one, is still this one.
   bool is_in(FileDescriptor const& folder) const;

@@ -8,31 +8,44 @@
 
 namespace kozero {
 
+/// Why work failed on a rank; exit_done where it did not.
+struct Failure {
+  static constexpr int not_tried = -1;
+  std::string words = {};
+  int exit_code = exit_done;
+};
+
+/// Where some ranks failed, every rank throws what the first of them says, and which one that is unless all that tried
+/// failed. Collective.
+void share_failure(Ranks& ranks, Failure failure);
+
 /// Runs `work` on all ranks; when it throws on some, every rank throws the first one's error, so that none goes on
 /// alone and one message is enough. Collective; `work` itself must make no collective call.
 template <class Work>
 auto on_all_ranks(Ranks& ranks, Work const& work) {
-  std::string failure;
-  int exit_code = exit_done;
+  Failure failure;
   auto result = [&]() -> std::optional<decltype(work())> {
     try {
       return work();
     } catch (Error const& error) {
-      failure = error.what();
-      exit_code = error.exit_code();
+      failure = {error.what(), error.exit_code()};
     } catch (std::exception const& error) {
-      failure = error.what();
-      exit_code = exit_failed;
+      failure = {error.what(), exit_failed};
     }
     return std::nullopt;
   }();
-  auto const codes = ranks.gather(exit_code);
-  for (int rank = 0; rank < ranks.size(); ++rank) {
-    if (codes[rank] == exit_done) continue;
-    ranks.broadcast(failure, rank);
-    throw SharedError(failure, static_cast<int>(codes[rank]));
-  }
+  share_failure(ranks, std::move(failure));
   return std::move(*result);
+}
+
+/// Runs `work` on rank 0 alone, whose result the others have as a value of the type without content; when it throws,
+/// every rank does. Collective, as above.
+template <class Work>
+auto on_first_rank(Ranks& ranks, Work const& work) {
+  using Result = decltype(work());
+  if (ranks.rank() == 0) return on_all_ranks(ranks, work);
+  share_failure(ranks, {.exit_code = Failure::not_tried});
+  return Result();
 }
 
 } // namespace kozero

@@ -127,8 +127,12 @@ private:
 /// A type in the deck's words.
 std::string word_of(DType type) { return type == DType::f32 ? "fp32" : name_of(type); }
 
-double median(std::vector<double> values) {
-  auto const middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+/// Of what `figure` says of each round.
+template <class Round, class Figure>
+double median(std::span<Round const> rounds, Figure const& figure) {
+  std::vector<double> values;
+  for (Round const& round : rounds) values.push_back(figure(round));
+  auto const middle = values.begin() + std::ssize(values) / 2;
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
@@ -139,30 +143,22 @@ double seconds_of(std::function<void()> const& work, std::int64_t times) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / static_cast<double>(times);
 }
 
-/// The row of one number of threads. Step and probe of a round are compared with each other, so that what else goes on
-/// on the host touches both.
+/// The rounds of one number of threads.
 template <class T, class G>
 AdamBenchRow measure(AdamArrays<T, G> const& arrays, Threads threads) {
   constexpr int rounds = 7;
   std::int64_t const count = arrays.count();
   std::int64_t const times = std::max<std::int64_t>(1, 2'000'000 / count); // or a small count is over too soon
-  int const bytes = arrays.bytes_per_parameter();
-  constexpr int probe_bytes = 6 * sizeof(float); // three arrays in and out
-  std::vector<double> steps, probes, shares;
+  std::vector<AdamBenchRound> measured;
   for (int round = 0; round < rounds; ++round) {
-    probes.push_back(seconds_of([&] { arrays.probe(threads); }, times));
-    steps.push_back(seconds_of([&] { arrays.step(threads, count); }, times));
-    shares.push_back(bytes * probes.back() / (probe_bytes * steps.back()));
+    double const probe_s = seconds_of([&] { arrays.probe(threads); }, times);
+    measured.push_back({.step_s = seconds_of([&] { arrays.step(threads, count); }, times), .probe_s = probe_s});
   }
-  double const ns = median(steps) / static_cast<double>(count) * 1e9;
-  return {.compute = word_of(dtype_of<T>),
-          .gradients = word_of(dtype_of<G>),
-          .threads = threads == Threads::all ? static_cast<int>(HostExec().concurrency()) : 1,
-          .bytes_per_parameter = bytes,
-          .ns_per_parameter = ns,
-          .gb_per_s = bytes / ns,
-          .probe_gb_per_s = probe_bytes * static_cast<double>(count) / median(probes) * 1e-9,
-          .share = median(shares)};
+  return adam_bench_row({.compute = word_of(dtype_of<T>),
+                         .gradients = word_of(dtype_of<G>),
+                         .threads = threads == Threads::all ? static_cast<int>(HostExec().concurrency()) : 1,
+                         .bytes_per_parameter = arrays.bytes_per_parameter()},
+                        count, measured);
 }
 
 /// Warm and cold take turns too.
@@ -174,14 +170,13 @@ ColdRate measure_cold(AdamArrays<T, G> const& arrays, Threads threads) {
     arrays.fill(moments, count);
     return seconds_of([&] { arrays.step(threads, count); }, cold_updates) / static_cast<double>(count) * 1e9;
   };
-  std::vector<double> warm, cold, ratios;
+  std::vector<ColdRound> measured;
   for (int round = 0; round < rounds; ++round) {
-    warm.push_back(ns_of(Moments::warm));
-    cold.push_back(ns_of(Moments::cold));
-    ratios.push_back(cold.back() / warm.back());
+    double const warm = ns_of(Moments::warm);
+    measured.push_back({.warm_ns_per_parameter = warm, .cold_ns_per_parameter = ns_of(Moments::cold)});
   }
   arrays.fill(Moments::warm, count);
-  return {.warm_ns_per_parameter = median(warm), .cold_ns_per_parameter = median(cold), .ratio = median(ratios)};
+  return cold_rate(measured);
 }
 
 template <class T, class G>
@@ -209,6 +204,25 @@ double quick_ns(std::int64_t count, DType gradients) {
 }
 
 } // namespace
+
+AdamBenchRow adam_bench_row(AdamBenchRow kind, std::int64_t parameters, std::span<AdamBenchRound const> rounds) {
+  constexpr int probe_bytes = 6 * sizeof(float); // three arrays in and out
+  double const count = static_cast<double>(parameters);
+  kind.ns_per_parameter = median(rounds, [&](auto const& round) { return round.step_s / count * 1e9; });
+  kind.gb_per_s = kind.bytes_per_parameter / kind.ns_per_parameter;
+  kind.probe_gb_per_s = probe_bytes * count / median(rounds, [](auto const& round) { return round.probe_s; }) * 1e-9;
+  kind.share = median(rounds, [&](auto const& round) {
+    return kind.bytes_per_parameter * round.probe_s / (probe_bytes * round.step_s);
+  });
+  return kind;
+}
+
+ColdRate cold_rate(std::span<ColdRound const> rounds) {
+  return {.warm_ns_per_parameter = median(rounds, [](auto const& round) { return round.warm_ns_per_parameter; }),
+          .cold_ns_per_parameter = median(rounds, [](auto const& round) { return round.cold_ns_per_parameter; }),
+          .ratio = median(rounds,
+                          [](auto const& round) { return round.cold_ns_per_parameter / round.warm_ns_per_parameter; })};
+}
 
 std::vector<AdamBenchRow> bench_adam(std::int64_t parameters, ColdRows cold, Ledger& ledger) {
   std::vector<AdamBenchRow> rows;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,10 +37,26 @@ struct AdamBenchRow {
 /// Host memory that the benchmark takes for one parameter, at most.
 inline constexpr std::int64_t adam_bench_bytes_per_parameter = 18;
 
+/// What was measured in a round, in which step and probe, warm and cold take turns, so that what else goes on on the
+/// host touches both.
+struct AdamBenchRound {
+  double step_s = 0; // of all parameters
+  double probe_s = 0;
+};
+struct ColdRound {
+  double warm_ns_per_parameter = 0;
+  double cold_ns_per_parameter = 0;
+};
+
+/// The figures of a row of `kind` from its rounds, at least one: medians, and of the share and the ratio those of the
+/// rounds, not the quotient of two medians.
+AdamBenchRow adam_bench_row(AdamBenchRow kind, std::int64_t parameters, std::span<AdamBenchRound const> rounds);
+ColdRate cold_rate(std::span<ColdRound const> rounds);
+
 enum class ColdRows { left_out, measured };
 
 /// The host step of `parameters` ≥ 1 parameters, for each compute type and type of gradients: with all of Kokkos'
-/// threads, and with one where there are more. Probe and step take turns on the same arrays; the rows hold medians.
+/// threads, and with one where there are more.
 std::vector<AdamBenchRow> bench_adam(std::int64_t parameters, ColdRows cold, Ledger& ledger);
 
 /// What a host offers to this process.

@@ -47,22 +47,21 @@ void Trainer::start() {
     CheckpointInfo const info = training_->restore(*input_.resume);
     hash_ = info.state_hash;
     evaluation_due_ = info.evaluation_due;
-    looked_at_ = training_->counters().updates_applied;
+    looked_at_ = info.counters.updates_applied;
     if (is_latest_checkpoint(*input_.resume, input_.folder, group_.ranks))
       saved_at_ = training_->counters().batches_seen;
     if (!input_.config.offload.delays()) drain(); // the run before may have delayed
   } else {
     training_->initialise();
   }
-  bool const evaluated = on_all_ranks(group_.ranks, [&] {
-    if (group_.rank() != 0) return false;
+  bool const evaluated = on_first_rank(group_.ranks, [&] {
     if (!input_.held_folder) input_.held_folder = std::make_shared<RunFolder>(input_.folder.string());
     if (input_.overwrite) input_.held_folder->remove_checkpoints();
     input_.held_folder->write_deck(input_.resolved_deck);
     metrics_.emplace(open_metrics());
     return metrics_->ends_evaluated();
   });
-  if (any_rank(evaluated)) {
+  if (any_rank(evaluated) && training_->counters().updates_applied == looked_at_) { // not one of before a drain
     evaluated_at_ = training_->counters().batches_seen;
     evaluation_due_ = false;
   }
@@ -95,8 +94,7 @@ void Trainer::look_after_folder() {
 
 /// Where the run's folder now is, on all ranks. Collective.
 void Trainer::find_folder() {
-  std::string path = on_all_ranks(group_.ranks, [&] {
-    if (group_.rank() != 0) return std::string();
+  std::string path = on_first_rank(group_.ranks, [&] {
     look_after_folder();
     return input_.held_folder->path();
   });
@@ -168,14 +166,18 @@ bool Trainer::one_batch() {
   return true;
 }
 
+/// What one does after an error.
+char const* Trainer::way_back() const {
+  return hash_.empty() ? "start anew (nothing has been saved yet)" : "resume from the last checkpoint";
+}
+
 void Trainer::look_at_loss_scale(BatchReport const& batch) {
   auto const& [used, next, verdict] = *batch.scaling;
   if (verdict == LossScale::Verdict::exhausted) {
     training_->settle();
     throw SharedError(fmt::format("the gradient overflows fp16 at the smallest loss scale, {} (first in {}, batch {}); "
-                                  "lower optimizer.lr or use precision.compute: bf16, then resume from the last "
-                                  "checkpoint",
-                                  used, batch.update.bad_tensor, training_->counters().batches_seen));
+                                  "lower optimizer.lr or use precision.compute: bf16, then {}",
+                                  used, batch.update.bad_tensor, training_->counters().batches_seen, way_back()));
   }
   if (verdict == LossScale::Verdict::halved) {
     progress_.clear();
@@ -187,8 +189,9 @@ void Trainer::look_at_skips(BatchReport const& batch) {
   if (skips_in_row_ < input_.config.optimizer.max_skips) return;
   training_->settle();
   throw SharedError(fmt::format("{} updates were skipped in a row (the gradient is not finite, first in {}); lower "
-                                "optimizer.lr or look at the data of batch {}, then resume from the last checkpoint",
-                                skips_in_row_, batch.update.bad_tensor, training_->counters().batches_seen));
+                                "optimizer.lr or look at the data of batch {}, then {}",
+                                skips_in_row_, batch.update.bad_tensor, training_->counters().batches_seen,
+                                way_back()));
 }
 
 void Trainer::record(BatchReport const& batch, double seconds) {

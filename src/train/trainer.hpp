@@ -58,6 +58,7 @@ private:
   bool one_batch();
   void record(BatchReport const& batch, double seconds);
   void look_at_loss_scale(BatchReport const& batch);
+  char const* way_back() const;
   void look_at_skips(BatchReport const& batch);
   StopAsked stop_asked() const;
   void run_evaluation(StopAsked const& asked);

@@ -174,7 +174,7 @@ void StateHash::require_equal_copies(std::string const& hash) const {
   auto const hashes = ranks_.gather(hash);
   if (std::ranges::adjacent_find(hashes, std::not_equal_to<>()) == hashes.end()) return;
   throw SharedError("the ranks' copies of the model differ (memory or the network has changed bits, or kozero is "
-                    "at fault); resume from the last checkpoint");
+                    "at fault); resume from the last checkpoint, if there is one");
 }
 
 } // namespace kozero

@@ -144,6 +144,26 @@ TEST_CASE("several ranks tell of a bad deck once, and check prints once") {
   CHECK(times(check.out, "\noptimizer:\n") == 1);
 }
 
+TEST_CASE("a file that one rank lacks is told with that rank and its host") { // CASES 43
+  Workshop const shop;
+  std::vector<std::string> arguments = on_ranks(1, shop.train("run"));
+  arguments.emplace_back(":");
+  auto const other = shop.train("run", {"data.train=" + shop.file("nowhere")});
+  arguments.insert(arguments.end(), {KOZERO_MPIEXEC_N, "1"});
+  arguments.insert(arguments.end(), other.begin(), other.end());
+  auto const refused = run_program(arguments);
+  INFO(refused.err);
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, {"rank 1 on host ", shop.file("nowhere"), "No such file"}));
+}
+
+TEST_CASE("a number below its range is refused in a line") { // CASES 43
+  auto const refused = run_program({KOZERO_BINARY, "generate", "--checkpoint", "x", "--top-k", "-1"});
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, {"--top-k", "-1 is negative"}));
+  CHECK(refused.err.size() < 300);
+}
+
 TEST_CASE("a rank that fails while MPI and Kokkos start ends all ranks, and says why") { // CASES 45
   Workshop const shop;
   auto const run = shop.train("run");

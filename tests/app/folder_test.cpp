@@ -3,7 +3,10 @@
 
 #include "support/catch.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -72,6 +75,21 @@ TEST_CASE("a second run in a folder is refused and told by whom, and the first e
   CHECK(ended.status == 0);
   CHECK(shop.hash("run") == shop.hash("alone"));
   CHECK(batches(shop, "run") == batches_to(4000));
+}
+
+TEST_CASE("a file of a checkpoint that another program has locked is not called damaged") { // CASES 43
+  Workshop const shop;
+  REQUIRE(run_program(shop.train("run", {"run.updates=1"})).status == 0);
+  int const file = ::open(shop.file("run/checkpoints/latest/rank-00000.h5").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(file, LOCK_EX) == 0);
+  auto const resume = shop.train("run", {"run.updates=2", "--resume"});
+  auto const refused = run_program(resume, {{"HDF5_USE_FILE_LOCKING", "TRUE"}}); // which has the last word
+  INFO(refused.err);
+  CHECK(refused.status == 1);
+  CHECK(contains(refused.err, {"rank-00000.h5", "temporarily unavailable", "; another program has it locked"}));
+  CHECK(refused.err.find("damaged") == std::string::npos);
+  CHECK(run_program(resume).status == 0); // kozero itself asks for no lock
+  ::close(file);
 }
 
 TEST_CASE("two runs that start half a second apart: one has the folder") { // CASES 28

@@ -110,7 +110,7 @@ TEST_CASE("the message names ranks, hosts and where all are") { // CASES 27
   std::string const text = explain({Fault::silent, {2}}, ranks, 600);
   CHECK(text ==
         "rank 2 on host b has not been heard of for 10m 00s (stopped, or its node or the network hangs); look at that "
-        "node, then go on with --resume:\n"
+        "node, then go on with --resume auto:\n"
         "  ranks 0-1, 3-7 wait in reduce_scatter of gradients, number 1234\n"
         "  rank 2 was last heard of in all_gather of parameters, number 1233");
   ranks[0] = {.host = "a"};

@@ -3,8 +3,11 @@
 #include "core/error.hpp"
 #include "io/checkpoint.hpp"
 #include "io/checkpoint_sample.hpp"
+#include "io/run_folder.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
+
+#include <hdf5.h>
 
 using namespace kozero;
 using namespace kozero::test;
@@ -54,6 +57,13 @@ std::vector<SampleTensor> few_tensors() {
   std::vector<SampleTensor> tensors{{"wte", {20, 30}}, {"h.0.ln.weight", {21}}};
   for (int i = 0; i < 10; ++i) tensors.push_back({"norm" + std::to_string(i), {3}});
   return tensors;
+}
+
+/// As a file of a version that did not write it.
+void forget_generation(fs::path const& file) {
+  hid_t const id = H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  CHECK(H5Adelete(id, "generation") >= 0);
+  CHECK(H5Fclose(id) >= 0);
 }
 
 bool same_info(CheckpointInfo const& a, CheckpointInfo const& b) {
@@ -217,6 +227,82 @@ TEST_CASE("a path means the checkpoint that the user sees in it") {
     fs::remove(run / "checkpoints" / "latest");
     fs::create_directory_symlink("step-00000099", run / "checkpoints" / "latest");
     CHECK(resolve_checkpoint(run) == folder);
+  }
+}
+
+TEST_CASE("the checkpoint that was saved last wins, whatever the link says") { // CASES 31
+  TemporaryFolder const folder;
+  fs::path const run = folder.path();
+  fs::path const link = run / "checkpoints" / "latest";
+  auto const save = [&](std::int64_t updates) {
+    SelfRanks ranks;
+    auto state = SampleState::whole({{"w", {9}}});
+    return save_checkpoint(run, sample_info(updates), state.entries(), 4, ranks);
+  };
+  auto const lead = [&](fs::path const& checkpoint) {
+    fs::remove(link);
+    fs::create_directory_symlink(checkpoint.filename(), link);
+  };
+  auto const found = [&] { return resolve_checkpoint(run).filename(); };
+  fs::path const at_10 = save(10);
+  fs::path const at_20 = save(20);
+  fs::path const at_30 = save(30);
+  CHECK(found() == "step-00000030");
+  SECTION("killed between a checkpoint and its link") {
+    lead(at_20);
+    CHECK(found() == "step-00000030");
+  }
+  SECTION("a run that went back") {
+    save(15);
+    CHECK(found() == "step-00000015");
+    SECTION("killed before its link moved") {
+      lead(at_30);
+      CHECK(found() == "step-00000015");
+    }
+    SECTION("copied without links and times") {
+      fs::remove(link);
+      fs::last_write_time(at_10 / "checkpoint.h5", fs::file_time_type::clock::now());
+      CHECK(found() == "step-00000015");
+    }
+    SECTION("and saved once more") {
+      save(20);
+      lead(at_30);
+      CHECK(found() == "step-00000020");
+    }
+  }
+  SECTION("files that do not say it, as older versions wrote them: the link, and else the highest") {
+    for (fs::path const& checkpoint : {at_10, at_20, at_30}) forget_generation(checkpoint / "checkpoint.h5");
+    lead(at_20);
+    CHECK(found() == "step-00000020");
+    fs::remove(link);
+    CHECK(found() == "step-00000030");
+    save(15);
+    lead(at_30);
+    CHECK(found() == "step-00000015");
+  }
+  SECTION("one that cannot be read is passed over, unless the run was there") {
+    write(at_20 / "checkpoint.h5", "no HDF5");
+    CHECK(found() == "step-00000030");
+    lead(at_20);
+    CHECK(found() == "step-00000020"); // who opens it says that it is damaged
+  }
+}
+
+TEST_CASE("what the system refuses comes with its own remedy") { // CASES 43
+  Saved saved(SampleState::whole(few_tensors()));
+  SECTION("a folder that is gone wants no room") {
+    TemporaryFolder const other;
+    SelfRanks ranks;
+    auto const message = message_of<Error>(
+        [&] { save_checkpoint(other.file("gone"), sample_info(1), saved.state.entries(), 1, ranks); });
+    CHECK(contains(message, {"No such file or directory", "; look who moved or removed it"}));
+    CHECK(message.find("make room") == std::string::npos);
+    CHECK(!fs::exists(other.file("gone")));
+  }
+  SECTION("what cannot be looked into is not an empty folder") {
+    fs::remove_all(saved.run.path() + "/checkpoints");
+    fs::create_symlink("checkpoints", saved.run.path() + "/checkpoints"); // round and round
+    CHECK(contains(message_of<Error>([&] { RunFolder(saved.run.path()).holds_checkpoints(); }), {"checkpoints"}));
   }
 }
 

@@ -57,37 +57,40 @@ TEST_CASE("metrics belong to the checkpoint that goes on, not to the batches tha
   auto const at_4 = story.write(metrics, 'a', 3, 4);
   metrics.end({.updates_applied = 4, .reason = "done"});
   // From the older one, while that of 4 is there; killed before it saves.
-  auto branch = MetricsFile::resume(story.path, {2, at_2, ResumePoint::Former::kept});
+  auto branch = MetricsFile::resume(story.path, {2, 2, at_2, ResumePoint::Former::kept});
   auto const b_at_3 = story.write(branch, 'b', 3, 3);
   story.write(branch, 'b', 4, 6);
   REQUIRE(story.read("metrics.jsonl") == "a1 a2 b3 b4 b5 b6");
   CHECK(story.read("metrics.1.jsonl") == "a1 a2 a3 a4 E");
 
   SECTION("from the newest: its own lines") {
-    auto again = MetricsFile::resume(story.path, {4, at_4});
+    auto again = MetricsFile::resume(story.path, {4, 4, at_4});
     story.write(again, 'c', 5, 5);
     CHECK(story.read("metrics.jsonl") == "a1 a2 a3 a4 c5");
     CHECK(story.read("metrics.2.jsonl") == "a1 a2 b3 b4 b5 b6"); // it may have checkpoints too
     SECTION("and back") {
-      MetricsFile::resume(story.path, {3, b_at_3, ResumePoint::Former::kept});
+      MetricsFile::resume(story.path, {3, 3, b_at_3, ResumePoint::Former::kept});
       CHECK(story.read("metrics.jsonl") == "a1 a2 b3");
     }
   }
   SECTION("from the lineage of the file: nothing more is kept") {
-    MetricsFile::resume(story.path, {3, b_at_3});
+    MetricsFile::resume(story.path, {3, 3, b_at_3});
     CHECK(story.read("metrics.jsonl") == "a1 a2 b3");
     CHECK(!fs::exists(story.folder.file("metrics.2.jsonl")));
   }
-  SECTION("a checkpoint of which no file knows goes by its batches, as one of an older version does") {
-    for (auto const& mark : {std::optional<MetricsMark>(), std::optional(MetricsMark{at_4.bytes, at_2.hash}),
-                             std::optional(MetricsMark{1'000'000, at_2.hash})}) {
-      MetricsFile::resume(story.path, {4, mark});
-      CHECK(story.read("metrics.jsonl") == "a1 a2 b3 b4");
-    }
+  SECTION("a checkpoint of an older version goes by its batches") {
+    MetricsFile::resume(story.path, {4, 4});
+    CHECK(story.read("metrics.jsonl") == "a1 a2 b3 b4");
+  }
+  SECTION("one of which no file knows takes nobody's lines, and removes none") {
+    auto const mark = GENERATE_COPY(MetricsMark{at_4.bytes, at_2.hash}, MetricsMark{1'000'000, at_2.hash});
+    MetricsFile::resume(story.path, {4, 4, mark});
+    CHECK(story.read("metrics.jsonl").empty());
+    CHECK(story.read("metrics.2.jsonl") == "a1 a2 b3 b4 b5 b6");
   }
   SECTION("a kill between the two names loses nothing") {
     fs::rename(story.path, story.folder.file("metrics.2.jsonl"));
-    MetricsFile::resume(story.path, {3, b_at_3});
+    MetricsFile::resume(story.path, {3, 3, b_at_3});
     CHECK(story.read("metrics.jsonl") == "a1 a2 b3");
   }
 }
@@ -96,18 +99,28 @@ TEST_CASE("an evaluation that followed a checkpoint stays, once, and is known") 
   Story const story;
   auto metrics = MetricsFile::create(story.path);
   auto const mark = story.write(metrics, 'a', 1, 2);
-  CHECK(!MetricsFile::resume(story.path, {2, mark}).ends_evaluated());
-  metrics = MetricsFile::resume(story.path, {2, mark});
+  CHECK(!MetricsFile::resume(story.path, {2, 2, mark}).ends_evaluated());
+  metrics = MetricsFile::resume(story.path, {2, 2, mark});
   metrics.evaluation({.batch = 2, .updates_applied = 2, .val_loss = 4});
   SECTION("killed behind it") {}
   SECTION("ended behind it") { metrics.end({.updates_applied = 2, .reason = "done"}); }
   SECTION("gone on behind it") { story.write(metrics, 'a', 3, 5); }
   SECTION("killed in the next line") { std::ofstream(story.path, std::ios::app) << R"({"batch":3,"upd)"; }
   for (auto const& known : {std::optional(mark), std::optional<MetricsMark>()}) {
-    auto const again = MetricsFile::resume(story.path, {2, known});
+    auto const again = MetricsFile::resume(story.path, {2, 2, known});
     CHECK(again.ends_evaluated());
     CHECK(story.read("metrics.jsonl") == "a1 a2 e2");
   }
+}
+
+TEST_CASE("an evaluation before a delayed update is not one of the state after it") { // CASES 32
+  Story const story;
+  auto metrics = MetricsFile::create(story.path);
+  metrics.update({.batch = 2, .updates_applied = 1, .loss = 'a', .pending = true});
+  metrics.evaluation({.batch = 2, .updates_applied = 1, .val_loss = 4});
+  auto const mark = metrics.mark();
+  CHECK(MetricsFile::resume(story.path, {2, 1, mark}).ends_evaluated());
+  CHECK(!MetricsFile::resume(story.path, {2, 2, mark}).ends_evaluated()); // saved when the update had been applied
 }
 
 TEST_CASE("a mark is that of all bytes so far, in files that go on too") { // CASES 32
@@ -115,11 +128,11 @@ TEST_CASE("a mark is that of all bytes so far, in files that go on too") { // CA
   auto metrics = MetricsFile::create(story.path);
   auto const first = story.write(metrics, 'a', 1, 3);
   CHECK(first.bytes == static_cast<std::int64_t>(fs::file_size(story.path)));
-  auto again = MetricsFile::resume(story.path, {3, first});
+  auto again = MetricsFile::resume(story.path, {3, 3, first});
   CHECK(again.mark() == first);
   auto const second = story.write(again, 'a', 4, 4);
   CHECK(second.bytes == static_cast<std::int64_t>(fs::file_size(story.path)));
-  CHECK(MetricsFile::resume(story.path, {4, second}).mark() == second);
+  CHECK(MetricsFile::resume(story.path, {4, 4, second}).mark() == second);
 }
 
 TEST_CASE("a checkpoint knows its metrics, and whether others lie further on") { // CASES 32
@@ -130,6 +143,7 @@ TEST_CASE("a checkpoint knows its metrics, and whether others lie further on") {
   auto const newer = save_checkpoint(run.path(), {.counters = {9, 8, 1}}, {}, 2, ranks);
   auto const of_older = resume_point(older, run.path());
   CHECK(of_older.batches_seen == 5);
+  CHECK(of_older.updates_applied == 4);
   CHECK(of_older.mark == mark);
   CHECK(of_older.former == ResumePoint::Former::kept);
   auto const of_newer = resume_point(newer, run.path());
@@ -144,7 +158,10 @@ TEST_CASE("metrics that are no plain file are refused, and not waited for") { //
   SECTION("a link") { fs::create_symlink(story.folder.write("elsewhere", "{}\n"), story.path); }
   SECTION("a pipe") { REQUIRE(::mkfifo(story.path.c_str(), 0600) == 0); }
   SECTION("a folder") { fs::create_directory(story.path); }
-  CHECK(contains(message_of<InputError>([&] { MetricsFile::resume(story.path, {2}); }), {story.path, "; remove it"}));
+  CHECK(contains(message_of<InputError>([&] {
+                   MetricsFile::resume(story.path, {2, 2});
+                 }),
+                 {story.path, "; remove it"}));
 }
 
 TEST_CASE("a new file takes the place of a link or pipe, and what these lead to stays") { // CASES 41
@@ -170,5 +187,5 @@ TEST_CASE("metrics follow their folder, and are written anew where they are lost
   CHECK(metrics.keep_at(story.path) == MetricsFile::Found::written_anew);
   auto const mark = story.write(metrics, 'a', 5, 5);
   CHECK(story.read("metrics.jsonl") == "a1 a2 a3 a4 a5");
-  CHECK(MetricsFile::resume(story.path, {5, mark}).mark() == mark);
+  CHECK(MetricsFile::resume(story.path, {5, 5, mark}).mark() == mark);
 }

@@ -207,7 +207,7 @@ TEST_CASE("a file that cannot be written is an error with its name and the cause
 
   MetricsFile metrics = MetricsFile::create(folder.file("m.jsonl"));
   SizeLimit const limit(0); // met like a full disk
-  CHECK(contains(message_of<Error>([&] { metrics.update(update_of(1)); }), {"m.jsonl", "too large", "; free"}));
+  CHECK(contains(message_of<Error>([&] { metrics.update(update_of(1)); }), {"m.jsonl", "too large", "; make room"}));
   CHECK(contains(message_of<Error>([&] { MetricsFile::resume(folder.file("m.jsonl"), {1}).update(update_of(2)); }),
-                 {"m.jsonl", "too large", "; free"}));
+                 {"m.jsonl", "too large", "; make room"}));
 }

@@ -86,6 +86,23 @@ TEST_CASE("the owner of a lock is named, and its death frees the lock at once") 
   CHECK(refusal(folder.path()).empty());
 }
 
+TEST_CASE("a process of another host is waited for, as its lock may be a dead one's") { // CASES 28
+  TemporaryFolder const folder;
+  Owner owner(folder.path());
+  auto const message = [&](std::chrono::milliseconds patience) {
+    return message_of<InputError>([&] { RunLock(folder.path(), patience); });
+  };
+  CHECK(contains(message(std::chrono::hours(1)), {"process "})); // on this host it is there: not waited for
+  folder.write("lock", R"({"host":"elsewhere","pid":1,"since":"2024-01-01T00:00:00Z"})");
+  CHECK(contains(message(std::chrono::milliseconds(10)), {"process 1 on host elsewhere"}));
+  std::thread lease([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    owner.kill();
+  });
+  CHECK(message(std::chrono::minutes(2)).empty());
+  lease.join();
+}
+
 TEST_CASE("what a process starts does not keep its lock") { // CASES 28
   TemporaryFolder const folder;
   auto lock = std::make_optional<RunLock>(folder.path());

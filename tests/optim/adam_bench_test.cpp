@@ -26,15 +26,26 @@ void check_nanoseconds(double each) {
   CHECK(each < 1e9);
 }
 
-/// Of figures that are medians of their own.
-void check_near(double a, double b) {
-  CHECK(a > b / 10);
-  CHECK(a < b * 10);
-}
-
 } // namespace
 
-TEST_CASE("the rows fit each other, and the memory goes back") {
+TEST_CASE("a row holds the medians of its rounds, and of their shares") {
+  // Of 1000 parameters at 28 bytes, beside a probe of 24: 28 GB/s of 48, 14 of 24, and a round that something
+  // disturbed.
+  std::vector<AdamBenchRound> const rounds = {{1e-6, 0.5e-6}, {2e-6, 1e-6}, {9e-6, 0.25e-6}};
+  AdamBenchRow const row = adam_bench_row({.bytes_per_parameter = 28}, 1000, rounds);
+  CHECK(row.ns_per_parameter == Approx(2));
+  CHECK(row.gb_per_s == Approx(14));
+  CHECK(row.probe_gb_per_s == Approx(48));
+  CHECK(row.share == Approx(28.0 / 48));
+
+  std::vector<ColdRound> const cold = {{1, 3}, {2, 4}, {8, 5}};
+  ColdRate const rate = cold_rate(cold);
+  CHECK(rate.warm_ns_per_parameter == 2);
+  CHECK(rate.cold_ns_per_parameter == 4);
+  CHECK(rate.ratio == 2);
+}
+
+TEST_CASE("every row is measured, and the memory goes back") {
   Ledger ledger;
   auto const rows = bench_adam(30001, ColdRows::left_out, ledger);
   int const threads = static_cast<int>(HostExec().concurrency());
@@ -45,7 +56,7 @@ TEST_CASE("the rows fit each other, and the memory goes back") {
     CHECK(std::abs(row.gb_per_s * row.ns_per_parameter / row.bytes_per_parameter - 1) < 1e-12);
     CHECK(row.probe_gb_per_s > 1e-3);
     CHECK(row.probe_gb_per_s < 1e6);
-    check_near(row.share, row.gb_per_s / row.probe_gb_per_s); // medians each
+    CHECK(row.share > 0);
     CHECK(!row.cold);
   }
   CHECK(rows.front().compute == "bf16");
@@ -62,7 +73,8 @@ TEST_CASE("cold rows stand beside warm ones when they are asked for, and take no
   for (AdamBenchRow const& row : bench_adam(3001, ColdRows::measured, ledger)) {
     REQUIRE(row.cold);
     check_nanoseconds(row.cold->warm_ns_per_parameter);
-    check_near(row.cold->ratio, row.cold->cold_ns_per_parameter / row.cold->warm_ns_per_parameter);
+    check_nanoseconds(row.cold->cold_ns_per_parameter);
+    CHECK(row.cold->ratio > 0);
   }
   CHECK(ledger.bytes(Space::host) == 0);
   CHECK(ledger.peak_bytes(Space::host) == 3001 * adam_bench_bytes_per_parameter);

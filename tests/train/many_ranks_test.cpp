@@ -15,6 +15,7 @@ TEST_CASE_METHOD(World, "a checkpoint of more ranks than elements loads on one r
     std::string const hash = run.run().hash;
     auto const state = run.state();
     std::string const name = "stage" + std::to_string(stage);
+    std::filesystem::create_directories(folder.file(name));
     auto const path = save_checkpoint(folder.file(name), {.state_hash = hash}, state, 1, world.ranks);
 
     Alone self;

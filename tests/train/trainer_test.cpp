@@ -179,7 +179,7 @@ TEST_CASE_METHOD(RunFixture,
   // One alone does not count: they must be in a row.
   FaultyCollectives faulty = with_inf(world, config, {0, 3, 4, 5});
   std::string const message = message_of<SharedError>([&] { run_trainer(config, folder.file("run"), faulty); });
-  CHECK(contains(message, {"3 updates were skipped in a row", "h.0.", "batch 6", "; "}));
+  CHECK(contains(message, {"3 updates were skipped in a row", "h.0.", "batch 6", "; ", "resume from the last"}));
 
   world.ranks.barrier();
   Metrics const metrics(folder.file("run"));
@@ -189,6 +189,13 @@ TEST_CASE_METHOD(RunFixture,
   CHECK(checkpoint.info().counters.batches_seen == 3);
   CHECK(checkpoint.info().counters.updates_applied == 2);
   CHECK(checkpoint.info().counters.updates_skipped == 1);
+}
+
+TEST_CASE_METHOD(RunFixture, "a run that has saved nothing is not told to resume") { // CASES 43
+  config.optimizer.max_skips = 2;
+  FaultyCollectives faulty = with_inf(world, config, {0, 1});
+  std::string const message = message_of<SharedError>([&] { run_trainer(config, folder.file("run"), faulty); });
+  CHECK(contains(message, {"2 updates were skipped in a row", "then start anew (nothing has been saved yet)"}));
 }
 
 TEST_CASE_METHOD(RunFixture, "metrics hold one object an update, evaluations when they are due, and the end") {

@@ -282,6 +282,7 @@ TEST_CASE_METHOD(RunFixture, "a checkpoint gives its counters, hash and next bat
   REQUIRE(training->has_pending());
   CheckpointInfo info = training->checkpoint_info();
   info.state_hash = training->state_hash();
+  std::filesystem::create_directories(folder.file("run"));
   auto const checkpoint = save_checkpoint(folder.file("run"), info, training->state(), 1, world.ranks);
 
   Config other = config;

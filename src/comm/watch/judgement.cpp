@@ -45,24 +45,24 @@ std::string why(Fault fault, std::size_t culprits, std::int64_t ticks) {
   case Fault::lost:
     return fmt::format(
         "{} gone (the connection closed without a goodbye: killed, crashed, or ended by a library); look "
-        "there for its last words, then go on with --resume",
+        "there for its last words, then go on with --resume auto",
         one ? "is" : "are");
   case Fault::silent:
     return fmt::format("{} not been heard of for {} (stopped, or its node or the network hangs); look at that node, "
-                       "then go on with --resume",
+                       "then go on with --resume auto",
                        one ? "has" : "have", time);
   case Fault::idle:
     return fmt::format("{} not got on for {} (a loop without end, or a file or device that does not answer); look "
-                       "there, then go on with --resume, with a larger run.stall_limit if this was no fault",
+                       "there, then go on with --resume auto, with a larger run.stall_limit if this was no fault",
                        one ? "has" : "have", time);
   case Fault::behind:
     return fmt::format("{} behind the others, and no message has come for {}; look at the network of that node, then "
-                       "go on with --resume",
+                       "go on with --resume auto",
                        one ? "is" : "are", time);
   case Fault::all_wait: break;
   }
   return fmt::format("{} for messages, and none has come for {}; look at the network between the nodes, then go on "
-                     "with --resume",
+                     "with --resume auto",
                      one ? "waits" : "wait", time);
 }
 

@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cmath>
 #include <thread>
+#include <utility>
 
 namespace kozero {
 
@@ -71,6 +72,7 @@ struct RankWatch::Impl {
 
 private:
   void run();
+  bool ran_to_the_end();
   void schedule();
   void tick();
   void look_at_main_thread();
@@ -97,6 +99,7 @@ private:
   Heartbeat::Reading seen_;
   Report report_;
   std::optional<std::int64_t> left_at_; // ticks_, when this rank had no more need of the others
+  bool has_failed_ = false;
   std::atomic<bool> has_ended_ = false;
   std::thread thread_; // last: it uses the rest
 };
@@ -151,16 +154,23 @@ void RankWatch::Impl::leave() {
 }
 
 void RankWatch::Impl::run() {
-  try {
-    look_at_main_thread();
-    keeper_->start();
-    for (auto const& link : links_) link->start();
-    schedule();
-    context_.run();
-  } catch (std::exception const& error) {
-    log::error("{} is not watched any more ({}); a stuck rank will not end the run", called(), error.what());
+  asio::post(context_, [this] { look_at_main_thread(); });
+  keeper_->start();
+  for (auto const& link : links_) link->start();
+  schedule();
+  while (!ran_to_the_end()) {
   }
   has_ended_ = true;
+}
+
+/// What fails in a tick, as memory may, must not make this rank look silent: the next one tries again.
+bool RankWatch::Impl::ran_to_the_end() try {
+  context_.run();
+  return true;
+} catch (std::exception const& error) {
+  if (!std::exchange(has_failed_, true))
+    log::warn("warning: the watch of {} failed ({}); it goes on", called(), error.what());
+  return false;
 }
 
 /// The next tick is a second from now: however long this process was stopped, one tick has gone by.
@@ -168,8 +178,8 @@ void RankWatch::Impl::schedule() {
   timer_.expires_after(1s);
   timer_.async_wait([this](asio::error_code const& error) {
     if (error) return;
-    tick();
     schedule();
+    tick();
   });
 }
 
@@ -235,7 +245,7 @@ void RankWatch::Impl::look_at_keepers() {
   std::vector<int> keepers;
   for (auto const& link : links_) keepers.push_back(link->keeper());
   end_run(fmt::format("kozero: {} hears nothing of {} (gone, stopped, or the network between them is dead); look at "
-                      "those nodes, then go on with --resume",
+                      "those nodes, then go on with --resume auto",
                       called(), name_ranks(keepers, keeper_->ranks())));
 }
 
@@ -244,8 +254,9 @@ void RankWatch::Impl::look_at_launcher() {
   if (keeper_->ranks().size() == 1 || getppid() == parent_) return;
   if (++orphan_ticks_ < patience_.lost) return;
   keeper_->tell(Word::end);
-  end_run(fmt::format("kozero: {} has lost its launcher (process {}, which started it, has ended); go on with --resume",
-                      called(), parent_));
+  end_run(fmt::format(
+      "kozero: {} has lost its launcher (process {}, which started it, has ended); go on with --resume auto", called(),
+      parent_));
 }
 
 void RankWatch::Impl::name_missing() {

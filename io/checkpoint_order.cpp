@@ -1,0 +1,57 @@
+#include "io/checkpoint_order.hpp"
+
+#include "core/error.hpp"
+#include "io/checkpoint_file.hpp"
+#include "io/checkpoint_folder.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace kozero::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::optional<std::int64_t> generation_of(fs::path const& checkpoint) {
+  try {
+    return read_generation(checkpoint / info_name);
+  } catch (Error const&) { // who opens it says what is wrong
+    return {};
+  }
+}
+
+bool leads_to(fs::path const& link, fs::path const& checkpoint) {
+  std::error_code not_there;
+  return fs::equivalent(link, checkpoint, not_there);
+}
+
+bool before(Saved const& a, Saved const& b) {
+  auto const key = [](Saved const& saved) {
+    bool const is_last = saved.is_linked && !saved.generation;
+    return std::tuple(is_last, saved.generation.value_or(-1), saved.is_linked && saved.generation == 0, saved.step);
+  };
+  return key(a) < key(b);
+}
+
+} // namespace
+
+std::vector<Saved> in_order_of_saving(fs::path const& checkpoints) {
+  std::vector<Saved> all;
+  for (std::int64_t const step : list_steps(checkpoints)) {
+    fs::path const path = step_path(checkpoints, step);
+    all.push_back({step, generation_of(path), leads_to(checkpoints / latest_name, path)});
+  }
+  std::ranges::sort(all, before);
+  return all;
+}
+
+std::int64_t next_generation(fs::path const& checkpoints) {
+  std::int64_t greatest = 0;
+  for (Saved const& saved : in_order_of_saving(checkpoints)) {
+    greatest = std::max(greatest, saved.generation.value_or(0));
+  }
+  return greatest + 1;
+}
+
+} // namespace kozero::checkpoint

@@ -1,0 +1,29 @@
+#pragma once
+// In which order the checkpoints of a folder were saved. Private to io.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace kozero::checkpoint {
+
+/// A complete checkpoint of a folder.
+struct Saved {
+  std::int64_t step = 0;
+  /// Its number among the saves of the folder, from 1; 0 in files that do not say it, nothing where checkpoint.h5
+  /// cannot be read.
+  std::optional<std::int64_t> generation = {};
+  bool is_linked = false; // `latest` leads to it
+};
+
+/// Those of <run>/checkpoints, the one that was saved last at the end. Their own numbers decide: the link `latest`
+/// moves after a checkpoint is there, times of files change when they are copied, and a run that went back has steps
+/// ahead of it. Where none has a number, the linked one is the last, else the highest step. Those that cannot be read
+/// come first, but a linked one comes last: it is what the run was at.
+std::vector<Saved> in_order_of_saving(std::filesystem::path const& checkpoints);
+
+/// For the next save.
+std::int64_t next_generation(std::filesystem::path const& checkpoints);
+
+} // namespace kozero::checkpoint
