@@ -2,6 +2,7 @@
 
 #include "comm/agree.hpp"
 #include "comm/launcher.hpp"
+#include "config/check.hpp"
 
 #include <utility>
 
@@ -30,7 +31,10 @@ Job open_job(Deck deck, Ranks& ranks, Ledger& ledger) {
   Job job{.deck = std::move(deck)};
   Config const& config = job.deck.config;
   set_limits(config.memory, ledger);
-  job.batch = on_all_ranks(ranks, [&] { return batch_shape(config.batch, ranks.size()); });
+  job.batch = on_all_ranks(ranks, [&] {
+    check_ranks(config, ranks.size());
+    return batch_shape(config.batch, ranks.size());
+  });
   job.corpus =
       on_all_ranks(ranks, [&] { return open_corpus(config.data, config.model.vocabulary, config.model.context); });
   return job;

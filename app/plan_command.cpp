@@ -1,6 +1,7 @@
 #include "app/commands.hpp"
 
 #include "comm/launcher.hpp"
+#include "config/check.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "io/deck.hpp"
@@ -20,6 +21,7 @@ int run_plan(PlanArguments const& arguments) {
   }
   Deck const deck = read_deck(read_text_file(arguments.deck), arguments.deck, arguments.overrides);
   for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
+  check_ranks(deck.config, arguments.ranks);
   PlanRecord const plan = plan_run(deck.config, batch_shape(deck.config.batch, arguments.ranks));
   fmt::print("{}", arguments.json ? to_json(plan) : plan_text(plan));
   return exit_done;

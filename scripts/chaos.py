@@ -42,7 +42,7 @@ class Job:
             deck, some = "quickstart.yaml", ["run.updates=60", "evaluate.every=20", "checkpoint.every=25"]
         else:
             deck = "tests/odd.yaml"
-            some = ["run.updates=4000", "evaluate.every=300", "checkpoint.every=900", "data.validation=0.01"]
+            some = ["run.updates=1500", "evaluate.every=150", "checkpoint.every=350", "data.validation=0.01"]
         self.train = [options.kozero, "train", options.inputs / deck, f"data.train={corpus}", "data.format=text",
                       "run.log_every=0", "evaluate.batches=10", f"zero.stage={stage}", *some]
         if offload:

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 
@@ -26,6 +27,7 @@ public:
     precision();
     parallel();
     offload();
+    reproducibility();
     return std::move(findings_);
   }
 
@@ -177,6 +179,22 @@ private:
     }
   }
 
+  void reproducibility() {
+    if (!sound({"run.reproducibility"}) || config_.run.reproducibility != Reproducibility::topology) return;
+    Names const gradients = {"precision.gradients", "run.reproducibility"};
+    if (sound(gradients) && config_.precision.gradients == GradientType::compute) {
+      fault(gradients,
+            "compute does not go with run.reproducibility: topology (16-bit sums are rounded as often as they "
+            "are cut between ranks); write fp32");
+    }
+    Names const batch = {"batch.global", "run.reproducibility"};
+    if (sound({"batch.global", "batch.accumulate", "run.reproducibility"}) && !config_.batch.global) {
+      warning(batch,
+              "is not given, so the batch grows with the number of ranks, and bits with it (run.reproducibility is "
+              "topology); give it in the place of batch.accumulate");
+    }
+  }
+
   Config const& config_;
   std::set<std::string> unsound_;
   Findings findings_;
@@ -215,6 +233,17 @@ ResolvedBatch resolve_batch(BatchConfig const& batch, std::int64_t ranks) {
                                  *batch.global, batch.micro, ranks, at_once, at_once));
   }
   return {batch.micro, *batch.global / at_once, *batch.global};
+}
+
+void check_ranks(Config const& config, std::int64_t ranks) {
+  if (config.run.reproducibility != Reproducibility::topology ||
+      std::has_single_bit(static_cast<std::uint64_t>(ranks))) {
+    return;
+  }
+  throw InputError(
+      fmt::format("run.reproducibility: topology is not kept on {} ranks (gradients are summed by a binary "
+                  "tree that ranks must cut evenly); start 1, 2, 4, 8, … of them, or write rerun",
+                  ranks));
 }
 
 } // namespace kozero

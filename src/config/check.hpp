@@ -35,4 +35,7 @@ struct ResolvedBatch {
 /// InputError when the ranks can't share batch.global evenly, or the batch is not one that check() accepts.
 ResolvedBatch resolve_batch(BatchConfig const& batch, std::int64_t ranks);
 
+/// InputError when the deck asks for what so many ranks can't keep.
+void check_ranks(Config const& config, std::int64_t ranks);
+
 } // namespace kozero

@@ -13,6 +13,10 @@
 
 namespace kozero {
 
+/// Where the same training has the same bits: run again as it was; or also on 1, 2, 4, … ranks, at any stage, with
+/// offload or without.
+enum class Reproducibility { rerun, topology };
+
 struct RunConfig {
   std::string name = "run";
   std::string dir = "runs/run";       // everything that the run writes goes here
@@ -23,6 +27,7 @@ struct RunConfig {
   std::int64_t log_every = 10;                  // updates between two lines of the log
   std::optional<double> stall_limit_s = 600; // key stall_limit: end all ranks when one does nothing for so many seconds
   bool profile = false;                      // write when everything began and ended
+  Reproducibility reproducibility = Reproducibility::rerun;
   friend bool operator==(RunConfig const&, RunConfig const&) = default;
 };
 

@@ -105,6 +105,9 @@ std::vector<Key> keys_of(Config& c) {
        "end the run when a rank does nothing for so long; none: wait for it for ever", Measure::seconds},
       {"run.profile", &c.run.profile, anything, harmless,
        "write a trace of the last spans of units, messages and the host, to be seen in Perfetto"},
+      {"run.reproducibility", choice(c.run.reproducibility, {"rerun", "topology"}), anything, changes_numerics,
+       "where a run's bits are the same. rerun: on as many ranks with the same deck; topology: on 1, 2, 4, … ranks, at "
+       "any stage, with offload or without, resumed from one on the other, for one `batch.global` and `batch.micro`"},
   };
   std::ranges::move(model_keys(c.model), std::back_inserter(keys));
   std::vector<Key> rest = {
@@ -153,7 +156,8 @@ std::vector<Key> keys_of(Config& c) {
        "the overflow, counted since the scale was last doubled, from which on each halves it"},
 
       {"zero.stage", &c.zero.stage, Limits{.low = 0, .high = 3}, changes_numerics,
-       "0: nothing is shared; 1: optimizer state; 2: and gradients; 3: and parameters"},
+       "0: nothing is shared; 1: optimizer state; 2: and gradients; 3: and parameters. Harmless with "
+       "`run.reproducibility: topology`"},
 
       {"parallel.tensor", &c.parallel.tensor, size20, changes_numerics,
        "ranks that share each matrix; above 1 is not built yet"},

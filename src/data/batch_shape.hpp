@@ -8,19 +8,22 @@
 namespace kozero {
 
 /// A batch is accumulate × ranks × micro windows: micro-batch by micro-batch, in each rank by rank, in each row by
-/// row. Samples are numbered through the run, and every batch is whole: it goes on into the next epoch where one ends.
-/// So all ranks do the same number of updates, whatever the number of windows, and batch b holds samples
-/// [b·G, (b+1)·G), G = global(), however many ranks and micro-batches share them.
+/// row. Or ranks take `in_a_row` micro-batches, which divides accumulate, before it is the next one's turn. Samples are
+/// numbered through the run, and every batch is whole: it goes on into the next epoch where one ends. So all ranks do
+/// the same number of updates, whatever the number of windows, and batch b holds samples [b·G, (b+1)·G), G = global(),
+/// however many ranks and micro-batches share them.
 struct BatchShape {
   std::int64_t micro = 1;      // windows of one forward pass
   std::int64_t accumulate = 1; // micro-batches a rank and batch
   std::int64_t ranks = 1;
+  std::int64_t in_a_row = 1; // micro-batches of a rank that are neighbours in the batch
 
   /// Windows a batch.
   constexpr std::int64_t global() const { return micro * accumulate * ranks; }
   /// The first of the `micro` consecutive samples of a rank's micro-batch; all counted from 0.
   constexpr std::int64_t first_sample(std::int64_t batch, std::int64_t micro_batch, std::int64_t rank) const {
-    return batch * global() + (micro_batch * ranks + rank) * micro;
+    std::int64_t const before = (micro_batch / in_a_row * ranks + rank) * in_a_row + micro_batch % in_a_row;
+    return batch * global() + before * micro;
   }
 };
 

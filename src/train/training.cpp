@@ -12,12 +12,24 @@
 
 namespace kozero {
 
+namespace {
+
+/// The same batch, with each rank's micro-batches where the plan wants them.
+BatchShape in_order_of(Plan const& plan, BatchShape shape) {
+  shape.in_a_row = plan.in_a_row();
+  return shape;
+}
+
+} // namespace
+
 template <class T>
 TrainingOf<T>::TrainingOf(TrainingSetup const& setup, Group const& group, Ledger& ledger)
-    : setup_(setup), group_(group), plan_(sharding_of(setup.config), group.rank(), group.size()),
+    : setup_(setup), group_(group),
+      plan_(sharding_of(setup.config), group.rank(), group.size(), setup.batch.accumulate),
       model_(setup.config.model, setup.batch.micro, setup.config.activations.recompute, Purpose::train, ledger),
       engine_(plan_, model_.layout(), model_.uses(), group, ledger),
-      feed_(setup.tokens, setup.batch, setup.config.model.context, setup.config.model.vocabulary, group.rank(), ledger),
+      feed_(setup.tokens, in_order_of(plan_, setup.batch), setup.config.model.context, setup.config.model.vocabulary,
+            group.rank(), ledger),
       batch_loss_(setup.batch, ledger) {
   if (setup.config.precision.compute == ComputeType::fp16) loss_scale_.emplace(setup.config.precision.loss_scale);
 }
@@ -158,8 +170,7 @@ UpdateTraffic TrainingOf<T>::planned_traffic() const {
   for (auto const& piece : plan_.pieces(model_.layout())) {
     on_host += piece.space == Space::host ? piece.interval.size() : 0;
   }
-  UpdateShape const update{.accumulate = setup_.batch.accumulate,
-                           .parameter_bytes = size_of(dtype_of<T>),
+  UpdateShape const update{.parameter_bytes = size_of(dtype_of<T>),
                            .gradient_bytes = size_of(plan_.gradients_as_computed() ? dtype_of<T> : DType::f32),
                            .host_elements = on_host};
   return plan_traffic(plan_, model_.layout(), model_.uses(), update);

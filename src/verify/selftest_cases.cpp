@@ -15,7 +15,8 @@ constexpr std::int64_t delayed_from = 2; // the first update that can be: before
 
 SelftestClass class_of(Config const& config, std::int64_t accumulate, std::int64_t updates) {
   Plan const plan(sharding_of(config), 0, 1);
-  bool const ranks_first = accumulate > 1 && plan.gradients() == Plan::Keep::shard;
+  bool const ranks_first =
+      plan.sums() == SumOrder::ascending && accumulate > 1 && plan.gradients() == Plan::Keep::shard;
   return {ranks_first ? SelftestClass::SumOrder::ranks_first : SelftestClass::SumOrder::micro_batches_first,
           plan.delays(updates)};
 }

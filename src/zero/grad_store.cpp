@@ -19,65 +19,69 @@ Span span_of(G* data, Partition const& partition) {
   return {data, partition.size(), dtype_of<G>, Space::device};
 }
 
-/// Stages 0 and 1: whole blocks, micro-batches first, ranks at the end. fp32 blocks are added to in place, 16-bit ones
-/// through a slot. Pieces on the host get what was reduced of them; with delayed updates all pieces have copies.
+/// Stages 0 and 1: whole blocks, micro-batches first, then ranks. Backward passes add to fp32 blocks in place, as long
+/// as that is the order of sums; else, and where blocks have 16 bits, to a slot. Pieces on the host get what was
+/// reduced of them; with delayed updates, or where an update is reduced in parts, all pieces have copies.
 template <class G>
 class FullGrads final : public GradStore {
 public:
   FullGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Collectives& collectives,
             Ledger& ledger, LinkTraffic& link)
-      : plan_(plan), collectives_(collectives), pieces_(plan.pieces(layout)),
-        shards_(plan, pieces_, GradShards<G>::Deliveries::once, ledger, link) {
+      : plan_(plan), run_(plan.micro_batches() / plan.reductions()), collectives_(collectives),
+        pieces_(plan.pieces(layout)),
+        shards_(plan, pieces_,
+                plan.reductions() > 1 ? GradShards<G>::Deliveries::several : GradShards<G>::Deliveries::one, ledger,
+                link) {
+    sums_.resize(static_cast<std::size_t>(most_partial_sums(plan.sums(), run_)));
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
-      blocks_.emplace_back(ledger, Category::gradients, block.name(), partitions_.back().capacity(),
-                           DeviceBuffer<G>::Init::none);
+      std::int64_t elements = partitions_.back().capacity();
+      for (auto& blocks : sums_) {
+        blocks.emplace_back(ledger, Category::gradients, block.name(), elements, DeviceBuffer<G>::Init::none);
+        elements = block.size(); // ranks exchange the first alone
+      }
     }
-    if constexpr (!in_place) slots_.emplace(plan, layout, uses, GradSlots::Shared::one, ledger);
+    if (!in_place || (plan.sums() == SumOrder::tree && run_ > 1)) {
+      slots_.emplace(plan, layout, uses, GradSlots::Shared::one, ledger);
+    }
   }
 
   void begin(Lane const& lane, MicroBatchPlace place) override {
+    KOZERO_ASSERT(place.count == plan_.micro_batches());
     place_ = place;
+    step_ = sum_step(plan_.sums(), place.number % run_, run_);
+    if (begins_run()) finish_all(lane);
     shards_.release(lane); // copies out of the blocks
-    if (!in_place || !place.first()) return;
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      fill(lane, blocks_[b].pointer(), G(0.0f), partitions_[b].size());
+    if (!in_place || step_.joins > 0) return;
+    for (std::size_t b = 0; b < partitions_.size(); ++b) {
+      fill(lane, sums_[step_.held][b].pointer(), G(0.0f), partitions_[b].size());
     }
   }
 
   Vec<float> block(Lane const& lane, int number) override {
     std::int64_t const size = partitions_[number].size();
     if constexpr (in_place) {
-      return make_vec(blocks_[number].data(), size);
-    } else {
-      return make_vec(slots_->begin(lane, number), size);
+      if (adds_to_sum()) return make_vec(sums_[step_.held - step_.joins][number].data(), size);
     }
+    return make_vec(slots_->begin(lane, number), size);
   }
 
   void reduce(Lane const& lane, int number) override {
+    if (!adds_to_sum()) add_slot(lane, number);
+    if (!ends_run()) return;
     Partition const& partition = partitions_[number];
-    G* const block = blocks_[number].data();
-    if constexpr (!in_place) {
-      if (place_.first()) {
-        convert(lane, block, slots_->data(number), partition.size());
-      } else {
-        accumulate(lane, block, slots_->data(number), partition.size());
-      }
-      slots_->end(number);
-    }
-    if (!place_.last()) return;
     turn_ = 1 - turn_;
     finish(lane, transits_[turn_]);
-    Span const whole = span_of(block, partition);
-    transits_[turn_] = {number, plan_.optimizer() == Plan::Keep::whole
-                                    ? collectives_.all_reduce(lane, whole, partition, Traffic::gradients)
-                                    : collectives_.reduce_scatter(lane, whole, partition, Traffic::gradients)};
+    Span const whole = span_of(sums_[0][number].data(), partition);
+    transits_[turn_] = {number, sum_step(plan_.sums(), place_.number / run_, plan_.reductions()),
+                        plan_.optimizer() == Plan::Keep::whole
+                            ? collectives_.all_reduce(lane, whole, partition, Traffic::gradients)
+                            : collectives_.reduce_scatter(lane, whole, partition, Traffic::gradients)};
     if (partition.ranks() == 1) finish(lane, transits_[turn_]);
   }
 
   void wait(Lane const& lane) override {
-    finish(lane, transits_[1 - turn_]);
-    finish(lane, transits_[turn_]);
+    finish_all(lane);
     shards_.wait();
   }
   DType type() const override { return dtype_of<G>; }
@@ -93,25 +97,55 @@ private:
   static constexpr bool in_place = std::is_same_v<G, float>;
   struct Transit {
     int block = -1; // none
+    SumStep step;   // of what is reduced
     Pending pending;
   };
 
-  G* in_block(Piece const& piece) const { return blocks_[piece.block].data() + piece.interval.begin; }
+  /// Of micro-batches between one reduction and the next.
+  bool begins_run() const { return place_.number % run_ == 0; }
+  bool ends_run() const { return (place_.number + 1) % run_ == 0; }
+  /// Whether backward passes of the present micro-batch add to a partial sum itself, not to a slot.
+  bool adds_to_sum() const { return in_place && (plan_.sums() == SumOrder::ascending || step_.joins == 0); }
+
+  G* in_block(Piece const& piece) const { return sums_[0][piece.block].data() + piece.interval.begin; }
+
+  /// The present micro-batch's gradient of a block becomes a partial sum, or joins those that are there.
+  void add_slot(Lane const& lane, int number) {
+    std::int64_t const size = partitions_[number].size();
+    auto const sum = [&](int level) { return sums_[level][number].data(); };
+    if (step_.joins == 0) {
+      convert(lane, sum(step_.held), slots_->data(number), size);
+    } else {
+      accumulate(lane, sum(step_.held - 1), slots_->data(number), size);
+    }
+    slots_->end(number);
+    for (int level = step_.held - 1; level > step_.held - step_.joins; --level) {
+      accumulate(lane, sum(level - 1), sum(level), size);
+    }
+  }
+
+  void finish_all(Lane const& lane) {
+    finish(lane, transits_[1 - turn_]);
+    finish(lane, transits_[turn_]);
+  }
 
   void finish(Lane const& lane, Transit& transit) {
     if (transit.block < 0) return;
     transit.pending.wait(lane);
-    shards_.deliver(lane, transit.block, blocks_[transit.block].data(), true);
+    shards_.deliver(lane, transit.block, sums_[0][transit.block].data(), transit.step);
     transit.block = -1;
   }
 
   Plan plan_;
+  std::int64_t run_; // micro-batches from one reduction to the next
   Collectives& collectives_;
   std::vector<Piece> pieces_;
   GradShards<G> shards_;
   MicroBatchPlace place_;
+  SumStep step_; // of the present micro-batch, on this rank
   std::vector<Partition> partitions_;
-  std::vector<DeviceBuffer<G>> blocks_;
+  std::vector<std::vector<DeviceBuffer<G>>>
+      sums_; // partial ones, by block; the first becomes that of all micro-batches
   std::optional<GradSlots> slots_;
   std::array<Transit, 2>
       transits_; // of blocks that ranks exchange while the next units are computed: the ones that began last, in turn
@@ -126,8 +160,8 @@ class ShardedGrads final : public GradStore {
 public:
   ShardedGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Collectives& collectives,
                Ledger& ledger, LinkTraffic& link)
-      : collectives_(collectives),
-        shards_(plan, plan.pieces(layout), GradShards<G>::Deliveries::each_micro_batch, ledger, link),
+      : order_(plan.sums()), collectives_(collectives),
+        shards_(plan, plan.pieces(layout), GradShards<G>::Deliveries::several, ledger, link),
         slots_(plan, layout, uses, plan.ranks() > 1 && !rounds ? GradSlots::Shared::two : GradSlots::Shared::one,
                ledger) {
     std::int64_t largest = 0;
@@ -161,7 +195,7 @@ public:
     Partition const& partition = partitions_[number];
     Pending pending =
         collectives_.reduce_scatter(lane, span_of(memory(t, number), partition), partition, Traffic::gradients);
-    transits_[t] = {number, place_.first(), std::move(pending)};
+    transits_[t] = {number, sum_step(order_, place_.number, place_.count), std::move(pending)};
     slots_.end(number);
     if (partition.ranks() == 1) finish(lane, t);
   }
@@ -179,8 +213,8 @@ private:
   static constexpr bool rounds = !std::is_same_v<G, float>;
   /// A block's gradient on its way to the ranks' shards: ranks exchange it while the next units are computed.
   struct Transit {
-    int block = -1;    // none
-    bool first = true; // micro-batch of its update
+    int block = -1; // none
+    SumStep step;   // of its micro-batch
     Pending pending;
   };
 
@@ -212,10 +246,11 @@ private:
     Transit& transit = transits_[t];
     if (transit.block < 0) return;
     transit.pending.wait(lane);
-    shards_.deliver(lane, transit.block, memory(t, transit.block), transit.first);
+    shards_.deliver(lane, transit.block, memory(t, transit.block), transit.step);
     transit.block = -1;
   }
 
+  SumOrder order_;
   Collectives& collectives_;
   GradShards<G> shards_;
   GradSlots slots_;

@@ -3,17 +3,24 @@
 #include "core/error.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace kozero {
 
-Plan::Plan(Sharding const& sharding, int rank, int ranks)
-    : gradients_as_computed_(sharding.gradients == GradientType::compute), rank_(rank), ranks_(ranks) {
+Plan::Plan(Sharding const& sharding, int rank, int ranks, std::int64_t micro_batches)
+    : gradients_as_computed_(sharding.gradients == GradientType::compute), sums_(sharding.sums),
+      micro_batches_(micro_batches), rank_(rank), ranks_(ranks) {
   std::int64_t const stage = sharding.zero.stage;
   KOZERO_REQUIRE(0 <= stage && stage <= 3, "zero.stage is {} (there are 0, 1, 2 and 3); choose one", stage);
   optimizer_ = stage >= 1 ? Keep::shard : Keep::whole;
   gradients_ = stage >= 2 ? Keep::shard : Keep::whole;
   parameters_ = stage >= 3 ? Keep::shard : Keep::whole;
+  KOZERO_REQUIRE(
+      sums_ == SumOrder::ascending || (!gradients_as_computed_ && std::has_single_bit(static_cast<unsigned>(ranks))),
+      "gradients can't be summed by one tree on {} ranks{} (run.reproducibility is topology); use 1, 2, 4, 8, … "
+      "ranks and precision.gradients: fp32",
+      ranks, gradients_as_computed_ ? " in the compute type" : "");
   if (sharding.offload.optimizer == OffloadTarget::none) return;
   KOZERO_REQUIRE(optimizer_ == Keep::shard,
                  "offload.optimizer is host and zero.stage is {} (its optimizer state is not "
@@ -21,6 +28,12 @@ Plan::Plan(Sharding const& sharding, int rank, int ranks)
                  stage);
   host_ratio_ = sharding.offload.ratio;
   if (sharding.offload.delays()) delayed_from_ = sharding.offload.delayed_update.start;
+}
+
+std::int64_t Plan::reductions() const {
+  if (gradients_ == Keep::shard) return micro_batches_;
+  if (sums_ == SumOrder::ascending || ranks_ == 1) return 1;
+  return micro_batches_ >> std::countr_zero(static_cast<std::uint64_t>(micro_batches_));
 }
 
 Interval Plan::updated(Partition const& partition) const {

@@ -2,6 +2,7 @@
 #include "config/config.hpp"
 #include "core/ledger.hpp"
 #include "layout/block_layout.hpp"
+#include "layout/sum_order.hpp"
 
 #include <algorithm>
 #include <span>
@@ -14,10 +15,14 @@ struct Sharding {
   ZeroConfig zero;
   OffloadConfig offload;
   GradientType gradients = GradientType::fp32;
+  SumOrder sums = SumOrder::ascending; // of gradients over micro-batches
 };
 
 inline Sharding sharding_of(Config const& config) {
-  return {.zero = config.zero, .offload = config.offload, .gradients = config.precision.gradients};
+  return {.zero = config.zero,
+          .offload = config.offload,
+          .gradients = config.precision.gradients,
+          .sums = config.run.reproducibility == Reproducibility::topology ? SumOrder::tree : SumOrder::ascending};
 }
 
 /// A run of a block's elements that this rank updates, in one memory.
@@ -44,16 +49,29 @@ std::span<T const> of_block(std::vector<T> const& all, int block, BlockOf const&
 /// | 3     | shard      | shard     | reduce_scatter, every micro-batch  | shard           |
 ///
 /// With offload the optimizer state of `ratio` of the shards lives on the host, and so do their reduced gradients.
+///
+/// Where sums are a tree over all micro-batches of all ranks, the plan says which of these a rank takes, so that what
+/// it adds up by itself and what ranks add up together are nodes of the same tree at every stage and on any number of
+/// ranks. Let their number be 2^k times an odd q, and N = 2^j ranks. At stages 2 and 3 ranks take neighbours, so a
+/// reduction makes a node j levels up. At 0 and 1 they take 2^(k-j) in a row, add them up by themselves, and q
+/// reductions make nodes k levels up. What is reduced is added up by the rest of the tree.
 class Plan {
 public:
   enum class Keep { whole, shard };
 
-  Plan(Sharding const& sharding, int rank, int ranks);
+  /// `micro_batches` a rank and update.
+  Plan(Sharding const& sharding, int rank, int ranks, std::int64_t micro_batches = 1);
 
   Keep parameters() const { return parameters_; }
   Keep gradients() const { return gradients_; }
   Keep optimizer() const { return optimizer_; }
   bool gradients_as_computed() const { return gradients_as_computed_; } // in the compute type, not fp32
+  SumOrder sums() const { return sums_; } // of gradients over micro-batches, on a rank and of what was reduced
+  std::int64_t micro_batches() const { return micro_batches_; }
+  /// How often the gradients of an update are reduced: each time after as many micro-batches.
+  std::int64_t reductions() const;
+  /// Micro-batches of a rank that are neighbours in the batch.
+  std::int64_t in_a_row() const { return sums_ == SumOrder::tree ? micro_batches_ / reductions() : 1; }
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
@@ -79,6 +97,8 @@ private:
   Keep gradients_ = Keep::whole;
   Keep optimizer_ = Keep::whole;
   bool gradients_as_computed_ = false;
+  SumOrder sums_ = SumOrder::ascending;
+  std::int64_t micro_batches_ = 1;
   double host_ratio_ = 0;
   std::optional<std::int64_t> delayed_from_;
   int rank_;

@@ -45,19 +45,14 @@ CollectiveTraffic all_gathers(Plan const& plan, ModelLayout const& layout, std::
 CollectiveTraffic parameters(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses,
                              UpdateShape const& update) {
   if (plan.optimizer() == Plan::Keep::whole) return {.collective = "none"};
-  auto const times = plan.parameters() == Plan::Keep::shard ? gathers_of_blocks(uses, update.accumulate)
+  auto const times = plan.parameters() == Plan::Keep::shard ? gathers_of_blocks(uses, plan.micro_batches())
                                                             : std::vector<std::int64_t>(layout.size(), 1);
   return all_gathers(plan, layout, times, update.parameter_bytes);
 }
 
-/// How often the gradients of a block are reduced.
-std::int64_t reductions(Plan const& plan, UpdateShape const& update) {
-  return plan.gradients() == Plan::Keep::shard ? update.accumulate : 1;
-}
-
 CollectiveTraffic gradients(Plan const& plan, ModelLayout const& layout, UpdateShape const& update) {
   bool const everywhere = plan.optimizer() == Plan::Keep::whole; // every rank needs all sums
-  std::vector<std::int64_t> const times(layout.size(), reductions(plan, update));
+  std::vector<std::int64_t> const times(layout.size(), plan.reductions());
   CollectiveTraffic traffic{.collective = everywhere ? "all_reduce" : "reduce_scatter"};
   for (std::size_t b = 0; b < layout.size(); ++b) {
     std::int64_t const own = plan.partition(layout[b].size()).shard(plan.rank()).size();
@@ -74,7 +69,7 @@ UpdateTraffic plan_traffic(Plan const& plan, ModelLayout const& layout, std::vec
                            UpdateShape const& update) {
   return {.parameters = parameters(plan, layout, uses, update),
           .gradients = gradients(plan, layout, update),
-          .to_host_bytes = reductions(plan, update) * update.host_elements * update.gradient_bytes,
+          .to_host_bytes = plan.reductions() * update.host_elements * update.gradient_bytes,
           .to_device_bytes = update.host_elements * update.parameter_bytes};
 }
 

@@ -121,6 +121,7 @@ TEST_CASE("a plan that cannot be made is refused with status 2") {
                                              {"--fly"},
                                              {"zero.stage=4"},
                                              {"zero.stag=1"},
+                                             {"run.reproducibility=topology", "--ranks", "3"},
                                              {"batch.accumulate=none", "batch.global=10", "--ranks", "4"}}) {
     auto const refused = plan(more);
     INFO(more.front());

@@ -42,6 +42,19 @@ TEST_CASE("the self-test passes on 1, 2 and 3 ranks, tells of all combinations o
   CHECK(names == std::vector<std::string>{"text"});
 }
 
+TEST_CASE("with one tree of sums all stages have the same bits, and three ranks are refused") {
+  Workshop const shop;
+  auto const arguments = selftest(shop, {"run.reproducibility=topology", "batch.accumulate=3"});
+  auto const result = run_program(on_ranks(2, arguments));
+  INFO(result.out << result.err);
+  CHECK(result.status == 0);
+  CHECK(contains(result.out, {"selftest passed: all 18 combinations"}));
+  CHECK(times(result.out, " to rounding") == 0);
+  auto const refused = run_program(on_ranks(3, arguments));
+  CHECK(refused.status == 2);
+  CHECK(contains(refused.err, {"run.reproducibility: topology is not kept on 3 ranks", "start 1, 2, 4, 8"}));
+}
+
 TEST_CASE("the self-test shows on request where it is, and its --updates") {
   Workshop const shop;
   auto const result = run_program(selftest(shop, {"--updates", "3"}), {{"KOZERO_PROGRESS", "1"}});

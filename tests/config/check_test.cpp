@@ -62,6 +62,11 @@ TEST_CASE("each fault names its key and says what to do", "[check]") {
       {"zero.stage", [](Config& c) { c.zero.stage = 4; }},
       {"precision.loss_scale.initial", [](Config& c) { c.precision.loss_scale.initial = 1000; }},
       {"offload.optimizer", [](Config& c) { c.offload.optimizer = OffloadTarget::host; }},
+      {"precision.gradients",
+       [](Config& c) {
+         c.run.reproducibility = Reproducibility::topology;
+         c.precision.gradients = GradientType::compute;
+       }},
       {"parallel.tensor", [](Config& c) { c.parallel.tensor = 2; }},
       {"parallel.context", [](Config& c) { c.parallel.context = 4; }},
       {"parallel.context", [](Config& c) { c.parallel.context = 0; }},
@@ -99,6 +104,19 @@ TEST_CASE("what is legal but hardly meant is a warning", "[check]") {
   CHECK(check(config).warnings.empty());
   config.data.validation = "0.0";
   CHECK(keys(check(config).warnings) == Names{"evaluate.every"});
+}
+
+TEST_CASE("the same bits on any number of ranks want one batch for all of them", "[check]") {
+  Config config = good();
+  config.run.reproducibility = Reproducibility::topology;
+  CHECK(check(config).faults.empty());
+  CHECK(keys(check(config).warnings) == Names{"batch.global"});
+  config.batch.global = 64;
+  CHECK(check(config).warnings.empty());
+  for (std::int64_t const ranks : {1, 2, 4, 8, 1024}) CHECK_NOTHROW(check_ranks(config, ranks));
+  for (std::int64_t const ranks : {3, 6, 7, 96}) CHECK_THROWS_AS(check_ranks(config, ranks), InputError);
+  config.run.reproducibility = Reproducibility::rerun;
+  CHECK_NOTHROW(check_ranks(config, 3));
 }
 
 TEST_CASE("what has no effect is warned of", "[check]") {

@@ -57,6 +57,27 @@ TEST_CASE("offload is harmless, and its delay is not", "[compare]") {
   CHECK(compare_decks(delayed, elsewhere).front().severity == Severity::harmless);
 }
 
+TEST_CASE("under topology the stage and the cut of a batch are harmless, and nothing else is", "[compare]") {
+  Config before;
+  before.batch.accumulate = 4;
+  Config now;
+  now.zero.stage = 3;
+  now.batch.global = 32;
+  auto const severities = [&] {
+    std::vector<Severity> found;
+    for (auto const& difference : compare_decks(before, now)) found.push_back(difference.severity);
+    return found;
+  };
+  using enum Severity;
+  CHECK(severities() == std::vector{changes_numerics, changes_numerics, changes_numerics});
+  before.run.reproducibility = now.run.reproducibility = Reproducibility::topology;
+  CHECK(severities() == std::vector{harmless, harmless, harmless});
+  now.batch.micro = 4;
+  CHECK(severities() == std::vector{changes_numerics, harmless, harmless, harmless});
+  before.run.reproducibility = Reproducibility::rerun;
+  CHECK(severities() == std::vector(5, changes_numerics));
+}
+
 TEST_CASE("another model or seed is another run", "[compare]") {
   Config config;
   for (auto const& key : keys_of(config)) {

@@ -38,7 +38,7 @@ TEST_CASE("every key stands for a field of its own", "[schema]") {
     // Some other legal text for it: none of these is any key's default.
     std::string assigned;
     for (std::string const text : {"3", "2", "0.7", "false", "true", "uint32", "host", "unit", "wsd", "compute", "fp32",
-                                   "gpt2-774m", "7MiB", "7min"}) {
+                                   "gpt2-774m", "7MiB", "7min", "topology"}) {
       if (assign(same, text).empty() && text_of(same) != text_of(key)) {
         assigned = text;
         break;
@@ -72,6 +72,8 @@ TEST_CASE("words stand for the enumerators of the same name", "[schema]") {
   CHECK(config.precision.compute == ComputeType::fp32);
   set("precision.gradients", "compute");
   CHECK(config.precision.gradients == GradientType::compute);
+  set("run.reproducibility", "topology");
+  CHECK(config.run.reproducibility == Reproducibility::topology);
   set("offload.optimizer", "host");
   CHECK(config.offload.optimizer == OffloadTarget::host);
   set("activations.recompute", "unit");

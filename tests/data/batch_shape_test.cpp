@@ -44,9 +44,17 @@ TEST_CASE("a batch is cut by micro-batches, then ranks, then rows") {
   CHECK(samples_of(shape, 5, 1) == std::vector<std::int64_t>{62, 63, 68, 69});
 }
 
+TEST_CASE("ranks may take several micro-batches in a row") {
+  BatchShape const shape{2, 4, 2, 2};
+  CHECK(samples_of(shape, 0, 0) == std::vector<std::int64_t>{0, 1, 2, 3, 8, 9, 10, 11});
+  CHECK(samples_of(shape, 0, 1) == std::vector<std::int64_t>{4, 5, 6, 7, 12, 13, 14, 15});
+  CHECK(samples_of({2, 4, 2, 4}, 1, 1) == std::vector<std::int64_t>{24, 25, 26, 27, 28, 29, 30, 31});
+}
+
 TEST_CASE("ranks share the samples of a batch: all of them, each once, the same however they are cut") {
   for (BatchShape const shape :
-       {BatchShape{16, 1, 3}, BatchShape{4, 4, 3}, BatchShape{1, 48, 1}, BatchShape{3, 2, 8}, BatchShape{1, 1, 48}}) {
+       {BatchShape{16, 1, 3}, BatchShape{4, 4, 3}, BatchShape{1, 48, 1}, BatchShape{3, 2, 8}, BatchShape{1, 1, 48},
+        BatchShape{4, 4, 3, 2}, BatchShape{1, 12, 4, 4}, BatchShape{1, 12, 4, 12}}) {
     REQUIRE(shape.global() == 48);
     for (std::int64_t batch : {0, 1, 1000}) {
       std::vector<std::int64_t> all;

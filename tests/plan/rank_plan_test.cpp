@@ -6,6 +6,8 @@
 
 #include "comm/agree.hpp"
 
+#include <bit>
+
 using namespace kozero;
 using namespace kozero::test;
 
@@ -74,6 +76,29 @@ TEST_CASE_METHOD(RunFixture, "predicted memory is what a training with offload h
         config.offload.delayed_update.start = late;
         config.precision.gradients = late ? GradientType::compute : GradientType::fp32;
         CAPTURE(world.rank(), stage, ratio, late.has_value());
+        auto const predicted = plan_rank(config, batch_shape(config.batch, world.size()), world.rank()).memory;
+        CHECK(told(predicted) == told(measured(config, folder.file("run"))));
+      }
+    }
+  }
+}
+
+TEST_CASE_METHOD(RunFixture, "predicted memory is what a training with a tree of sums holds") {
+  config.run.updates = 2;
+  config.run.reproducibility = Reproducibility::topology;
+  if (!std::has_single_bit(static_cast<unsigned>(world.size()))) {
+    CHECK_THROWS_AS(plan_rank(config, batch_shape(config.batch, world.size()), world.rank()), Error);
+    return;
+  }
+  for (std::int64_t const accumulate : {1, 6, 8}) {
+    config.batch.accumulate = accumulate;
+    for (std::int64_t stage = 0; stage <= 3; ++stage) {
+      config.zero.stage = stage;
+      for (double const ratio : {0.0, 0.5, 1.0}) {
+        if (stage == 0 && ratio > 0) continue;
+        config.offload = {.optimizer = ratio > 0 ? OffloadTarget::host : OffloadTarget::none, .ratio = ratio};
+        if (ratio == 1.0) config.offload.delayed_update.start = 2;
+        CAPTURE(world.rank(), stage, accumulate, ratio);
         auto const predicted = plan_rank(config, batch_shape(config.batch, world.size()), world.rank()).memory;
         CHECK(told(predicted) == told(measured(config, folder.file("run"))));
       }

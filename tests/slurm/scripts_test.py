@@ -339,10 +339,10 @@ class Chain(ScriptTest):
         return self.submit(self.script, "run", f"--dependency=afterany:{job}", "--open-mode=append",
                            f"--ntasks-per-node={tasks}", more=more)
 
-    def test_killed_and_on_2_then_3_then_1_tasks_it_ends_as_without_slurm(self):  # CASES 15, 52
-        kept = ["checkpoint.every=10", "checkpoint.keep=1000"]
-        first = self.submit(self.script, "run", more=kept)
-        second = self.submit_instead(self.next_link(first), first, 3, kept)
+    def run_chain(self, tasks, more):
+        """Killed on two tasks, stopped on so many, done on one. After how many updates it was killed and stopped."""
+        first = self.submit(self.script, "run", more=more)
+        second = self.submit_instead(self.next_link(first), first, tasks, more)
         self.wait_for_updates("run", 35)
         self.drain("n1", "n2")
         self.slurm.run("scancel", "--signal=KILL", first)
@@ -350,7 +350,7 @@ class Chain(ScriptTest):
         killed = max(int(path.name[5:]) for path in (self.folder / "run/checkpoints").glob("step-*[0-9]"))
 
         self.undrain("n1", "n2")
-        third = self.submit_instead(self.next_link(second), second, 1, kept)
+        third = self.submit_instead(self.next_link(second), second, 1, more)
         self.wait_for_updates("run", 35)
         self.drain("n1", "n2")
         self.slurm.run("scancel", "--signal=TERM", second)
@@ -362,9 +362,19 @@ class Chain(ScriptTest):
         fourth = self.next_link(third)
         self.assertEqual(self.wait_for_end(third, "run"), "0:0", self.log("run"))
         self.wait_for_state(fourth, "run", "CANCELLED")
+        return killed, stopped
 
+    def test_killed_and_on_2_then_3_then_1_tasks_it_ends_as_without_slurm(self):  # CASES 15, 52
+        kept = ["checkpoint.every=10", "checkpoint.keep=1000"]
+        killed, stopped = self.run_chain(3, kept)
         self.without_slurm("expected", [(2, killed, *kept), (3, stopped, *kept), (1, stopped + MORE, *kept)])
         self.assert_same("run", "expected", [killed, stopped])
+
+    def test_with_one_tree_of_sums_2_then_4_then_1_tasks_end_as_one_rank_without_a_stop(self):  # CASES 15
+        tree = ["run.reproducibility=topology", "checkpoint.every=10", "checkpoint.keep=1000"]
+        _, stopped = self.run_chain(4, tree)
+        self.without_slurm("expected", [(1, stopped + MORE, *tree)])
+        self.assert_same("run", "expected")
 
     def test_links_follow_each_other_until_the_run_is_done(self):
         first = self.submit(self.script, "run")

@@ -46,10 +46,21 @@ inline RowMaker random_rows(std::int64_t vocabulary) {
 /// The rows of a RowMaker as the samples of a run.
 class RowTokens final : public TokenSource {
 public:
-  /// `global`: rows a batch.
-  RowTokens(RowMaker make, std::int64_t global) : make_(std::move(make)), global_(global) {}
+  /// `global`: rows a batch. So many windows are held out; they are batches past those of training.
+  RowTokens(RowMaker make, std::int64_t global, std::int64_t held_out = 0)
+      : make_(std::move(make)), global_(global), held_out_(held_out) {}
 
-  void training_rows(std::int64_t first_sample, TokenRows const& rows) override {
+  void training_rows(std::int64_t first_sample, TokenRows const& rows) override { fill(first_sample, rows); }
+  void evaluation_rows(std::int64_t first_window, TokenRows const& rows) override {
+    fill((std::int64_t{1} << 20) * global_ + first_window, rows);
+    for (std::size_t i = 0; i < rows.targets.size(); ++i) {
+      if (first_window + static_cast<std::int64_t>(i) / rows.context >= held_out_) rows.targets[i] = no_target;
+    }
+  }
+  std::int64_t evaluation_windows() const override { return held_out_; }
+
+private:
+  void fill(std::int64_t first_sample, TokenRows const& rows) {
     auto const context = static_cast<std::size_t>(rows.context);
     for (std::size_t i = 0; i * context < rows.inputs.size(); ++i) {
       std::int64_t const sample = first_sample + static_cast<std::int64_t>(i);
@@ -57,12 +68,9 @@ public:
             rows.targets.subspan(i * context, context));
     }
   }
-  void evaluation_rows(std::int64_t, TokenRows const&) override {}
-  std::int64_t evaluation_windows() const override { return 0; }
 
-private:
   RowMaker make_;
-  std::int64_t global_;
+  std::int64_t global_, held_out_;
 };
 
 struct SmallRunOptions {
@@ -76,7 +84,9 @@ struct SmallRunOptions {
   std::int64_t accumulate = 1;
   std::int64_t updates = 3;
   Recompute recompute = Recompute::none;
-  RowMaker rows; // random_rows unless given
+  Reproducibility reproducibility = Reproducibility::rerun;
+  std::int64_t held_out = 0; // windows
+  RowMaker rows;             // random_rows unless given
 };
 
 struct SmallRunResult {
@@ -98,6 +108,7 @@ TrainingSetup setup_of(SmallRunOptions const& options, int ranks) {
   TrainingSetup setup;
   Config& config = setup.config;
   config.run.updates = std::numeric_limits<std::int64_t>::max() / 2;
+  config.run.reproducibility = options.reproducibility;
   config.model = options.model;
   config.optimizer = options.optimizer;
   config.schedule.kind = ScheduleKind::constant;
@@ -108,7 +119,7 @@ TrainingSetup setup_of(SmallRunOptions const& options, int ranks) {
   config.activations.recompute = options.recompute;
   setup.batch = {options.micro, options.accumulate, ranks};
   setup.tokens = std::make_shared<RowTokens>(options.rows ? options.rows : random_rows(options.model.vocabulary),
-                                             setup.batch.global());
+                                             setup.batch.global(), options.held_out);
   return setup;
 }
 

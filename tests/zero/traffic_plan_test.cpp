@@ -7,6 +7,8 @@
 
 #include "model/families.hpp"
 
+#include <bit>
+
 using namespace kozero;
 using namespace kozero::test;
 
@@ -58,6 +60,13 @@ TEST_CASE_METHOD(World, "predicted traffic is what this rank receives, to the by
       }
     }
     check(float(), {.stage = stage, .accumulate = 2});
+    for (std::int64_t const accumulate : {1, 4, 6}) {
+      if (!std::has_single_bit(static_cast<unsigned>(world.size()))) continue; // is refused
+      SmallRunOptions const options{
+          .stage = stage, .accumulate = accumulate, .reproducibility = Reproducibility::topology};
+      check(float(), options);
+      check(bf16(), options);
+    }
     check(bf16(), {.stage = stage, .gradients = GradientType::compute, .accumulate = 2});
     for (double const ratio : {0.5, 1.0}) {
       for (GradientType const gradients : {GradientType::fp32, GradientType::compute}) {
@@ -66,6 +75,9 @@ TEST_CASE_METHOD(World, "predicted traffic is what this rank receives, to the by
         for (std::int64_t const accumulate : {1, 4}) {
           check(bf16(), {.stage = stage, .offload = offload, .gradients = gradients, .accumulate = accumulate});
         }
+        if (gradients == GradientType::compute || !std::has_single_bit(static_cast<unsigned>(world.size()))) continue;
+        check(bf16(),
+              {.stage = stage, .offload = offload, .accumulate = 6, .reproducibility = Reproducibility::topology});
       }
     }
   }
@@ -80,21 +92,37 @@ TEST_CASE("predicted calls are those of the picture in doc/architecture.md") {
   CHECK(traffic.gradients.collective == "reduce_scatter");
   CHECK(traffic.gradients.calls == 4);
   // Layer 0 is still there when a second micro-batch begins.
-  auto const again = plan_traffic(plan, blocks(2), uses_of(2, false), {.accumulate = 2});
+  auto const again = plan_traffic(Plan(at_stage(3), 0, 64, 2), blocks(2), uses_of(2, false), {});
   CHECK(again.parameters.calls == 9);
   CHECK(again.gradients.calls == 8);
 
-  auto const whole = plan_traffic(Plan(at_stage(0), 0, 64), blocks(2), uses_of(2, false), {.accumulate = 2});
+  auto const whole = plan_traffic(Plan(at_stage(0), 0, 64, 2), blocks(2), uses_of(2, false), {});
   CHECK(whole.parameters == CollectiveTraffic{"none", 0, 0});
   CHECK(whole.gradients.collective == "all_reduce");
   CHECK(whole.gradients.calls == 4);
 }
 
+TEST_CASE("a tree of sums costs traffic only where whole blocks are many micro-batches that are no power of two") {
+  auto const calls = [](std::int64_t stage, int ranks, std::int64_t micro_batches, SumOrder sums) {
+    Plan const plan({.zero = {stage}, .sums = sums}, 0, ranks, micro_batches);
+    return plan_traffic(plan, blocks(2), uses_of(2, false), {}).gradients.calls / 4; // of a block
+  };
+  for (std::int64_t const micro_batches : {1, 2, 6, 8, 12}) {
+    for (std::int64_t const stage : {2, 3}) CHECK(calls(stage, 4, micro_batches, SumOrder::tree) == micro_batches);
+    for (std::int64_t const stage : {0, 1}) {
+      bool const odd = micro_batches % 3 == 0;
+      CHECK(calls(stage, 4, micro_batches, SumOrder::tree) == (odd ? 3 : 1));
+      CHECK(calls(stage, 4, micro_batches, SumOrder::ascending) == 1);
+      CHECK(calls(stage, 1, micro_batches, SumOrder::tree) == 1);
+    }
+  }
+}
+
 TEST_CASE("16-bit gradients are half the traffic of fp32") {
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
-    Plan const plan(at_stage(stage), 1, 3);
+    Plan const plan(at_stage(stage), 1, 3, 4);
     auto const traffic = [&](std::int64_t bytes) {
-      return plan_traffic(plan, blocks(3), uses_of(3, true), {.accumulate = 4, .gradient_bytes = bytes});
+      return plan_traffic(plan, blocks(3), uses_of(3, true), {.gradient_bytes = bytes});
     };
     CHECK(traffic(4).gradients.bytes > 0);
     CHECK(2 * traffic(2).gradients.bytes == traffic(4).gradients.bytes);
@@ -103,9 +131,9 @@ TEST_CASE("16-bit gradients are half the traffic of fp32") {
 }
 
 TEST_CASE("the host link carries gradients down where they are reduced, and 16-bit parameters up once") {
-  UpdateShape const update{.accumulate = 4, .parameter_bytes = 2, .gradient_bytes = 4, .host_elements = 1000};
+  UpdateShape const update{.parameter_bytes = 2, .gradient_bytes = 4, .host_elements = 1000};
   auto const at = [&](std::int64_t stage) {
-    return plan_traffic(Plan(at_stage(stage), 0, 2), blocks(1), uses_of(1, true), update);
+    return plan_traffic(Plan(at_stage(stage), 0, 2, 4), blocks(1), uses_of(1, true), update);
   };
   CHECK(at(1).to_host_bytes == 4 * 1000); // reduced once an update
   CHECK(at(2).to_host_bytes == 4 * 4 * 1000);
