@@ -222,6 +222,7 @@ int run_program(int argc, char** argv) {
   } catch (CLI::ParseError const& error) {
     return command_line.app.exit(error) == 0 ? exit_done : exit_bad_input;
   }
+  restore_hup();
   std::signal(SIGXFSZ, SIG_IGN); // a file too large for the user's limits is an error like a full disk, not the end
   std::signal(SIGPIPE, SIG_IGN); // and a reader that is gone is one like it
   if (command_line.needs == CommandLine::Needs::nothing) return run_without_runtime(command_line);

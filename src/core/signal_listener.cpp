@@ -17,7 +17,7 @@ std::atomic<bool> ending = false; // the next signal is the destructor's
 
 bool hup_is_ignored = false;
 
-/// Libraries of networks (PSM, and with it MPICH) put handlers in place as they are loaded, so this looks before them.
+/// Libraries of networks (UCX, and with it MPICH) put handlers in place as they are loaded, so this looks before them.
 void look_at_hup() {
   struct sigaction action {};
   hup_is_ignored = sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -28,6 +28,7 @@ void look_at_hup() {
 sigset_t heeded_signals() {
   sigset_t set;
   sigemptyset(&set);
+  restore_hup();
   for (auto const& signal : stop_signals) {
     if (signal.number == SIGHUP && hup_is_ignored) continue;
     std::signal(signal.number, SIG_DFL); // not of a parent either: shells ignore INT of what runs in the background
@@ -46,6 +47,8 @@ void listen(sigset_t const set) {
 }
 
 } // namespace
+
+void restore_hup() { std::signal(SIGHUP, hup_is_ignored ? SIG_IGN : SIG_DFL); }
 
 SignalListener::SignalListener() {
   sigset_t const set = heeded_signals();

@@ -14,9 +14,13 @@ struct StopSignal {
 inline constexpr std::array<StopSignal, 4> stop_signals = {
     {{SIGTERM, "TERM"}, {SIGINT, "INT"}, {SIGUSR1, "USR1"}, {SIGHUP, "HUP"}}};
 
-/// Hears the stop signals on a thread of its own. They are blocked
-/// everywhere else, so none interrupts other code: a library's generated code may keep data where a handler's frame
-/// would go. What must not wait for MPI or for a batch to end can be done by this thread; it never calls MPI.
+/// HUP ends the process again, or is ignored, as before libraries took it: their handlers would interrupt generated
+/// code. In main, before that runs.
+void restore_hup();
+
+/// Hears the stop signals on a thread of its own. They are blocked everywhere else, so none interrupts other code: a
+/// library's generated code may keep data where a handler's frame would go. What must not wait for MPI or for a batch
+/// to end can be done by this thread; it never calls MPI.
 ///
 ///     SignalListener const listener;                 // in main, before MPI and Kokkos start threads: those inherit
 ///     …                                              // what is blocked

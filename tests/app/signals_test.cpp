@@ -53,6 +53,12 @@ std::vector<std::string> with_deck(std::vector<std::string> arguments, std::stri
   return arguments;
 }
 
+/// Keys of a deck, with others that make it spend its time in matrix products.
+std::vector<std::string> with_products(std::vector<std::string> keys) {
+  keys.insert(keys.end(), {"model.width=384", "model.heads=6", "model.context=128"});
+  return keys;
+}
+
 /// A run that was stopped has one checkpoint, of its last whole batch, and one line of metrics an update and an end.
 void check_saved(Workshop const& shop, std::string const& run) {
   auto const metrics = shop.metrics(run);
@@ -112,6 +118,23 @@ TEST_CASE("under nohup a run does not stop when its terminal goes") {
   wait_for_updates(shop, "run", 20);
   program.signal(SIGHUP);
   CHECK(program.wait().status == 0);
+}
+
+TEST_CASE("a terminal that goes again and again interrupts no library's code under nohup") { // CASES 24
+  Workshop const shop;
+  std::vector<std::string> command = {"nohup"};
+  auto const train = shop.train("run", with_products({"run.updates=1000000"}));
+  command.insert(command.end(), train.begin(), train.end());
+  Program program(command);
+  wait_for_updates(shop, "run", 2);
+  for (int i = 0; i < 100; ++i) {
+    std::this_thread::sleep_for(10ms);
+    program.signal(SIGHUP);
+  }
+  program.signal(SIGTERM);
+  auto const stopped = program.wait();
+  INFO(stopped.err);
+  CHECK(stopped.status == 75);
 }
 
 TEST_CASE("an evaluation that a stop has cut off is made by the resumed run") { // CASES 30
@@ -243,11 +266,9 @@ TEST_CASE("a signal ends what does not train") {
 TEST_CASE("signals inside matrix products leave a checkpoint that can be read") { // CASES 24
   constexpr int tries = 20;
   Workshop const shop;
-  std::vector<std::string> const wide = {"model.width=384", "model.heads=6", "model.context=128"};
   for (int i = 0; i < tries; ++i) {
     std::string const run = "run " + std::to_string(i);
-    auto more = wide;
-    more.emplace_back("run.updates=1000000");
+    auto more = with_products({"run.updates=1000000"});
     Program program(shop.train(run, more));
     wait_for_updates(shop, run, 0);
     std::mt19937 random(static_cast<unsigned>(i));
@@ -258,7 +279,7 @@ TEST_CASE("signals inside matrix products leave a checkpoint that can be read") 
     REQUIRE(stopped.status == 75);
     check_saved(shop, run);
     // A run at its end reads the checkpoint, compares the hash of what it read, and leaves.
-    more.back() = "run.updates=" + std::to_string(std::max<std::int64_t>(shop.newest_step(run), 1));
+    more.front() = "run.updates=" + std::to_string(std::max<std::int64_t>(shop.newest_step(run), 1));
     more.emplace_back("--resume");
     auto const read = run_program(shop.train(run, more));
     INFO(read.err);
