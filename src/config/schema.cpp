@@ -173,8 +173,8 @@ std::vector<Key> keys_of(Config& c) {
 
       {"memory.device_limit", &c.memory.device_limit_bytes, positive, harmless, "most bytes a rank on the device",
        Measure::bytes},
-      {"memory.host_limit", &c.memory.host_limit_bytes, positive, harmless, "most bytes a rank on the host",
-       Measure::bytes},
+      {"memory.host_limit", &c.memory.host_limit_bytes, positive, harmless,
+       "most bytes a rank on the host; none: what the host and its control groups have left", Measure::bytes},
 
       {"checkpoint.every", &c.checkpoint.every, at_least_0, harmless, "updates between two; 0: at the end alone"},
       {"checkpoint.keep", &c.checkpoint.keep, at_least_1, harmless, "newest ones that stay"},

@@ -113,6 +113,25 @@ bool Trainer::is_saved() const {
 
 RunOutcome Trainer::run() {
   start();
+  try {
+    return go_on();
+  } catch (DataError const& error) {
+    end_without_data(error);
+  }
+}
+
+/// The state is that after the last whole batch.
+void Trainer::end_without_data(DataError const& error) {
+  try {
+    save();
+  } catch (Error const& failure) {
+    throw SharedError(fmt::format("{}. The state is not saved either: {}", error.what(), failure.what()));
+  }
+  throw SharedError(fmt::format("{}. The state of update {} is saved; go on from there with --resume", error.what(),
+                                training_->counters().updates_applied));
+}
+
+RunOutcome Trainer::go_on() {
   if (evaluation_due_) run_evaluation(stop_asked());
   while (!training_->done()) {
     if (!one_batch()) return finish(RunEnd::stopped_early);
@@ -196,17 +215,18 @@ void Trainer::record(BatchReport const& batch, double seconds) {
   if (seconds_since(folder_seen_) >= 1) look_after_folder();
   Counters const& counters = training_->counters();
   double const tokens = static_cast<double>(input_.batch.global() * input_.config.model.context);
-  metrics_->update({.batch = counters.batches_seen,
-                    .updates_applied = counters.updates_applied,
-                    .updates_skipped = counters.updates_skipped,
-                    .loss = batch.loss,
-                    .norm = batch.update.norm,
-                    .clip = batch.update.clip,
-                    .lr = batch.lr,
-                    .tokens_per_s = tokens / seconds,
-                    .seconds = seconds,
-                    .loss_scale = batch.scaling ? std::optional(batch.scaling->used) : std::nullopt,
-                    .pending = training_->has_pending() && !batch.update.skipped});
+  UpdateRecord const line{.batch = counters.batches_seen,
+                          .updates_applied = counters.updates_applied,
+                          .updates_skipped = counters.updates_skipped,
+                          .loss = batch.loss,
+                          .norm = batch.update.norm,
+                          .clip = batch.update.clip,
+                          .lr = batch.lr,
+                          .tokens_per_s = tokens / seconds,
+                          .seconds = seconds,
+                          .loss_scale = batch.scaling ? std::optional(batch.scaling->used) : std::nullopt,
+                          .pending = training_->has_pending() && !batch.update.skipped};
+  metrics_->update(line);
   if (batch.update.skipped) {
     progress_.clear();
     log::warn(
@@ -258,7 +278,8 @@ void Trainer::run_evaluation(StopAsked const& asked) {
   evaluated_at_ = counters.batches_seen;
   evaluation_due_ = false;
   if (group_.rank() != 0) return;
-  metrics_->evaluation({counters.batches_seen, counters.updates_applied, *val_loss_});
+  EvaluationRecord const line{counters.batches_seen, counters.updates_applied, *val_loss_};
+  metrics_->evaluation(line);
   progress_.clear();
   log::info("update {:>6}/{}   loss {}   held-out loss {:.4f}   {} elapsed", counters.updates_applied,
             input_.config.run.updates, loss_ ? fmt::format("{:.4f}", *loss_) : "-", *val_loss_,
@@ -276,6 +297,8 @@ void Trainer::save() {
   info.version = version();
   info.evaluation_due = evaluation_due_;
   info.text = input_.corpus.train.file->is_text();
+  info.training_data = input_.corpus.train.file->fingerprint();
+  if (auto const* const file = input_.corpus.validation_file()) info.validation_data = file->fingerprint();
   find_folder(); // the hash took its time
   if (metrics_) info.metrics = metrics_->mark();
   auto const path =

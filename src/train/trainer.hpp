@@ -51,6 +51,8 @@ public:
 
 private:
   void start();
+  RunOutcome go_on();
+  [[noreturn]] void end_without_data(DataError const& error);
   MetricsFile open_metrics() const;
   void look_after_folder();
   void find_folder();
