@@ -60,6 +60,7 @@ void Trainer::start() {
     if (input_.overwrite) input_.held_folder->remove_checkpoints();
     input_.held_folder->write_deck(input_.resolved_deck);
     metrics_.emplace(open_metrics());
+    if (input_.config.metrics.tensorboard) open_events();
     return metrics_->ends_evaluated();
   });
   if (any_rank(evaluated)) {
@@ -81,12 +82,24 @@ MetricsFile Trainer::open_metrics() const {
                        : MetricsFile::create(path);
 }
 
+/// Events of former files count up to this batch; where they are not those of metrics.jsonl, they are written anew.
+void Trainer::open_events() {
+  RunFolder const& folder = *input_.held_folder;
+  std::int64_t const seen = training_->counters().batches_seen;
+  bool const anew = !input_.resume || metrics_->is_from_another_lineage();
+  events_.emplace(folder.path(), anew ? 0 : seen + 1);
+  if (input_.resume && anew) events_->all_of(folder.metrics_file());
+}
+
 /// Rank 0's: follows a folder that was moved, and makes anew what was removed.
 void Trainer::look_after_folder() {
   folder_seen_ = std::chrono::steady_clock::now();
   RunFolder& folder = *input_.held_folder;
   auto const found = folder.look();
-  if (found == RunFolder::Found::made_anew) folder.write_deck(input_.resolved_deck);
+  if (found == RunFolder::Found::made_anew) {
+    folder.write_deck(input_.resolved_deck);
+    if (events_) events_.emplace(folder.path(), 0);
+  }
   bool const anew = metrics_->keep_at(folder.metrics_file()) == MetricsFile::Found::written_anew;
   if (anew && found == RunFolder::Found::in_place) {
     log::warn("'{}' was removed while the run goes on; its lines are written anew", folder.metrics_file());
@@ -227,6 +240,7 @@ void Trainer::record(BatchReport const& batch, double seconds) {
                           .loss_scale = batch.scaling ? std::optional(batch.scaling->used) : std::nullopt,
                           .pending = training_->has_pending() && !batch.update.skipped};
   metrics_->update(line);
+  if (events_) events_->update(line);
   if (batch.update.skipped) {
     progress_.clear();
     log::warn(
@@ -280,6 +294,7 @@ void Trainer::run_evaluation(StopAsked const& asked) {
   if (group_.rank() != 0) return;
   EvaluationRecord const line{counters.batches_seen, counters.updates_applied, *val_loss_};
   metrics_->evaluation(line);
+  if (events_) events_->evaluation(line);
   progress_.clear();
   log::info("update {:>6}/{}   loss {}   held-out loss {:.4f}   {} elapsed", counters.updates_applied,
             input_.config.run.updates, loss_ ? fmt::format("{:.4f}", *loss_) : "-", *val_loss_,
