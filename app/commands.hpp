@@ -7,6 +7,9 @@
 
 namespace kozero {
 
+/// Going on from a checkpoint that was trained on data that is not there any more.
+enum class OtherData { refused, allowed };
+
 struct TrainArguments {
   std::string deck;
   std::vector<std::string> overrides;
@@ -14,6 +17,7 @@ struct TrainArguments {
   bool overwrite = false;
   std::string resume;      // from the newest checkpoint of the run folder: empty: no, "auto": where there is one
   std::string resume_from; // or from this one
+  OtherData other_data = OtherData::refused;
 };
 
 struct CheckArguments {

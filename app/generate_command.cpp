@@ -32,8 +32,10 @@ int run_generate(GenerateArguments const& arguments) {
   bool const text = checkpoint.info().text;
   auto const prompt = prompt_of(arguments, text);
   auto const write = [text](std::int32_t token) {
-    if (text) {
+    if (text && token < 256) {
       std::fputc(token, stdout);
+    } else if (text) { // no byte
+      std::printf("<%d>", token);
     } else {
       std::printf("%d ", token);
     }

@@ -2,7 +2,12 @@
 
 #include "comm/agree.hpp"
 #include "comm/launcher.hpp"
+#include "comm/survey.hpp"
 #include "config/check.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "io/same_data.hpp"
+#include "plan/host_room.hpp"
 
 #include <utility>
 
@@ -13,6 +18,23 @@ namespace {
 void set_limits(MemoryConfig const& memory, Ledger& ledger) {
   if (memory.device_limit_bytes) ledger.set_limit(Space::device, *memory.device_limit_bytes);
   if (memory.host_limit_bytes) ledger.set_limit(Space::host, *memory.host_limit_bytes);
+}
+
+/// A limit of the deck's own is what counts where there is one.
+void require_host_memory(Config const& config, BatchShape const& batch, Ranks& ranks) {
+  auto const lack = lack_of_host_memory(config, batch, ranks);
+  if (lack && !config.memory.host_limit_bytes) throw SharedError(*lack, exit_bad_input);
+  if (lack) log::warn("warning: {}", *lack);
+}
+
+/// A file that is missing is missing for one rank perhaps, which is said.
+Corpus open_data(Config const& config, Ranks const& ranks) {
+  try {
+    return open_corpus(config.data, config.model.vocabulary, config.model.context);
+  } catch (InputError const& error) {
+    if (ranks.size() == 1) throw;
+    throw InputError(fmt::format("rank {} on host {}: {}", ranks.rank(), host_name(), error.what()));
+  }
 }
 
 } // namespace
@@ -35,8 +57,9 @@ Job open_job(Deck deck, Ranks& ranks, Ledger& ledger) {
     check_ranks(config, ranks.size());
     return batch_shape(config.batch, ranks.size());
   });
-  job.corpus =
-      on_all_ranks(ranks, [&] { return open_corpus(config.data, config.model.vocabulary, config.model.context); });
+  require_host_memory(config, job.batch, ranks);
+  job.corpus = on_all_ranks(ranks, [&] { return open_data(config, ranks); });
+  require_same_data(job.corpus, ranks);
   return job;
 }
 

@@ -75,6 +75,9 @@ private:
     command.add_option("--resume-from", train.resume_from, "Go on from this checkpoint")
         ->excludes(resume)
         ->excludes(overwrite);
+    command.add_flag_callback(
+        "--allow-other-data", [this] { train.other_data = OtherData::allowed; },
+        "Go on though the data is not what the checkpoint was trained on");
     command.callback([this] {
       needs = Needs::all_ranks;
       signals = Signals::ask_to_stop;

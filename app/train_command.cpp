@@ -9,13 +9,19 @@
 #include "config/compare.hpp"
 #include "core/log.hpp"
 #include "io/deck.hpp"
+#include "io/resume_data.hpp"
 #include "io/run_folder.hpp"
+#include "optim/schedule.hpp"
 #include "plan/rank_plan.hpp"
 #include "plan/start_table.hpp"
 #include "plan/usage_table.hpp"
 #include "train/trainer.hpp"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
@@ -49,42 +55,75 @@ fs::path path_of(std::shared_ptr<RunFolder> const& folder, Ranks& ranks) {
   return path;
 }
 
-/// The checkpoint to go on from, after a comparison of its deck with this one.
-fs::path check_checkpoint(fs::path const& wanted, Deck const& deck, BatchShape const& batch) {
-  fs::path const path = fs::absolute(resolve_checkpoint(wanted));
-  CheckpointReader const reader(path);
-  auto const& info = reader.info();
+/// Where the schedule makes a jump: a run that is made longer has come down to a low rate, and goes on with a high one.
+void tell_of_rate(Config const& before, Config const& now, Counters const& counters) {
+  auto const rate_of_next = [&](Config const& config) {
+    return learning_rate(config.optimizer, config.schedule, config.run.updates, counters.updates_applied);
+  };
+  double const was = rate_of_next(before);
+  double const is = rate_of_next(now);
+  if (std::abs(is - was) <= 0.01 * std::max(is, was)) return;
+  log::warn("resume: the learning rate of update {} is {:.3g}, and was {:.3g} by the checkpoint's deck (peak {:.3g}, "
+            "was {:.3g})",
+            counters.updates_applied + 1, is, was, now.optimizer.lr, before.optimizer.lr);
+}
+
+/// What the deck says otherwise than the checkpoint's. Throws where a key must not differ.
+void compare_with_deck(fs::path const& checkpoint, CheckpointInfo const& info, Config const& config,
+                       std::vector<std::string> const& same_files) {
   StoredDeck const stored = read_stored_deck(info.deck, info.format_version);
   for (auto const& note : stored.notes) log::info("resume: {} (not compared)", note);
   std::string forbidden;
-  for (auto const& difference : compare_decks(stored.config, deck.config)) {
+  for (auto const& difference : compare_decks(stored.config, config)) {
     if (stored.unread.contains(difference.key)) continue;
     auto const line = fmt::format("{}: {} -> {}", difference.key, difference.before, difference.now);
     if (difference.severity == Severity::forbidden) forbidden += "\n  " + line;
-    log::info("resume: {} ({})", line, name_of(difference.severity));
+    bool const is_same_file = std::ranges::count(same_files, difference.key) > 0;
+    log::info("resume: {} ({})", line, is_same_file ? "harmless: the same data" : name_of(difference.severity));
   }
   if (!forbidden.empty()) {
     throw InputError(fmt::format("checkpoint '{}' is of another run (these keys must stay as they were); change them "
                                  "back or start a new run:{}",
-                                 path.string(), forbidden));
+                                 checkpoint.string(), forbidden));
   }
-  if (info.global_batch != batch.global()) {
+  if (stored.unread.empty()) tell_of_rate(stored.config, config, info.counters);
+}
+
+void compare_with_data(fs::path const& checkpoint, ResumedData const& data, OtherData other_data) {
+  if (!data.known) log::info("resume: the checkpoint does not say what data it was trained on (not compared)");
+  for (auto const& line : data.other) log::info("resume: {}", line);
+  if (data.other.empty() || other_data == OtherData::allowed) return;
+  throw InputError(
+      fmt::format("checkpoint '{}' was trained on other data ({}); put the file back, or go on with what is "
+                  "there by --allow-other-data",
+                  checkpoint.string(), fmt::join(data.other, "; ")));
+}
+
+/// The checkpoint to go on from, after a comparison of what it was made with and what there is now.
+fs::path check_checkpoint(fs::path const& wanted, Job const& job, OtherData other_data) {
+  fs::path const path = fs::absolute(resolve_checkpoint(wanted));
+  CheckpointReader const reader(path);
+  auto const& info = reader.info();
+  ResumedData const data = compare_data(info, job.corpus);
+  compare_with_deck(path, info, job.deck.config, data.same);
+  if (info.global_batch != job.batch.global()) {
     throw InputError(
         fmt::format("checkpoint '{}' was made with batches of {} windows and this run has {} (the place in "
                     "the data is counted in batches); set batch.global: {}",
-                    path.string(), info.global_batch, batch.global(), info.global_batch));
+                    path.string(), info.global_batch, job.batch.global(), info.global_batch));
   }
+  compare_with_data(path, data, other_data);
   return path;
 }
 
 /// The checkpoint that the arguments mean, if any. Rank 0 finds it, as ranks may have different working folders.
-std::optional<fs::path> find_checkpoint(TrainArguments const& arguments, RunFolder const* folder, Deck const& deck,
-                                        BatchShape const& batch, Ranks& ranks) {
+std::optional<fs::path> find_checkpoint(TrainArguments const& arguments, RunFolder const* folder, Job const& job,
+                                        Ranks& ranks) {
   std::string path = on_first_rank(ranks, [&] {
     bool const wants_any = arguments.resume == "auto";
     if (wants_any && !folder->holds_checkpoints()) return std::string();
     fs::path const wanted = arguments.resume_from.empty() ? folder->path() : arguments.resume_from;
-    return check_checkpoint(wanted, deck, batch).string();
+    return check_checkpoint(wanted, job, arguments.other_data).string();
   });
   ranks.broadcast(path, 0);
   return path.empty() ? std::nullopt : std::optional<fs::path>(path);
@@ -101,7 +140,8 @@ void tell(RunOutcome const& outcome, RankPlan const& plan, Ledger const& ledger)
 }
 
 int train_by(Deck const& read, TrainArguments const& arguments, Ranks& ranks, Ledger& ledger) {
-  auto const [deck, batch, corpus] = open_job(read, ranks, ledger);
+  Job const job = open_job(read, ranks, ledger);
+  auto const& [deck, batch, corpus] = job;
   Config const& config = deck.config;
   print(start_table(config, corpus, batch, survey(ranks), ranks.description(), slurm_job()));
   for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
@@ -120,7 +160,7 @@ int train_by(Deck const& read, TrainArguments const& arguments, Ranks& ranks, Le
                  .resume = std::nullopt,
                  .overwrite = arguments.overwrite,
                  .job_end = job_end()};
-  if (resumes(arguments)) input.resume = find_checkpoint(arguments, folder.get(), deck, batch, ranks);
+  if (resumes(arguments)) input.resume = find_checkpoint(arguments, folder.get(), job, ranks);
   auto const grid = on_all_ranks(ranks, [&] { return std::make_unique<ProcessGrid>(ranks, config.parallel, ledger); });
   RunOutcome const outcome = train(input, grid->state(), ledger);
   if (ranks.rank() == 0) tell(outcome, plan_rank(config, batch, 0), ledger);

@@ -1,6 +1,7 @@
 # What a user may choose, and the compiler flags that follow from it.
 option(KOZERO_BUILD_TESTS "Build the tests" ON)
 option(KOZERO_BUILD_BENCHMARKS "Build the benchmarks of bench/, with Google Benchmark" OFF)
+option(KOZERO_BUILD_FUZZERS "Build the fuzz targets of tests/fuzz, with Clang's libFuzzer" OFF)
 option(KOZERO_NATIVE "Compile for the processor of this machine (-march=native): faster here, may not run elsewhere" OFF)
 option(KOZERO_WERROR "Warnings are errors" OFF)
 option(KOZERO_SERIAL "Refuse a Kokkos that has more than the Serial backend" OFF)

@@ -1,5 +1,6 @@
 #pragma once
 #include "comm/ranks.hpp"
+#include "io/data_fingerprint.hpp"
 #include "io/metrics_lineage.hpp"
 #include "io/state_entry.hpp"
 #include "layout/former_tensor.hpp"
@@ -42,6 +43,8 @@ struct CheckpointInfo {
   std::optional<MetricsMark> metrics = {};
   /// The run owes an evaluation of this state: it was due, and not made when this was saved.
   bool evaluation_due = false;
+  /// The data that the run reads; none in older files, and of validation where that is a part of the training file.
+  std::optional<DataFingerprint> training_data = {}, validation_data = {};
   std::int64_t format_version = checkpoint_format_version; // of the files; saving writes the one of today
 };
 

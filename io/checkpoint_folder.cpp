@@ -34,7 +34,8 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   std::int64_t step = 0;
   auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
   bool const whole = error == std::errc() && end == name.data() + name.size();
-  if (!whole || name.size() < step_digits || name.front() == '-') return {};
+  bool const is_own = name.size() == step_digits || (name.size() > step_digits && name.front() != '0');
+  if (!whole || !is_own || name.front() == '-') return {};
   return step;
 }
 

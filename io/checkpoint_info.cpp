@@ -13,6 +13,9 @@ namespace {
 /// No run counts so far; sums of such counts are far from 64 bits.
 constexpr std::int64_t most_counted = std::int64_t{1} << 50;
 
+constexpr char const* training_data_name = "training_data";
+constexpr char const* validation_data_name = "validation_data";
+
 std::int64_t get_count(h5::Job const& job, hid_t file, char const* name, std::int64_t least = 0) {
   std::int64_t const count = h5::get_integer(job, file, name);
   KOZERO_REQUIRE(count >= least && count <= most_counted, "{} (its {} is {}, which cannot be); {}", job.problem, name,
@@ -64,6 +67,20 @@ std::int64_t get_generation(h5::Job const& job, hid_t file) {
   return h5::has_attribute(job, file, "generation") ? get_count(job, file, "generation", 1) : 0;
 }
 
+void put_data(h5::Job const& job, hid_t file, std::string const& name, std::optional<DataFingerprint> const& data) {
+  if (!data) return;
+  h5::put(job, file, (name + "_bytes").c_str(), data->bytes);
+  h5::put(job, file, (name + "_tokens").c_str(), data->tokens);
+  h5::put(job, file, (name + "_hash").c_str(), data->hash);
+}
+
+std::optional<DataFingerprint> get_data(h5::Job const& job, hid_t file, std::string const& name) {
+  if (!h5::has_attribute(job, file, (name + "_hash").c_str())) return {};
+  return DataFingerprint{get_count(job, file, (name + "_bytes").c_str()),
+                         get_count(job, file, (name + "_tokens").c_str()),
+                         h5::get_text(job, file, (name + "_hash").c_str())};
+}
+
 } // namespace
 
 void write_info(fs::path const& path, CheckpointInfo const& info) {
@@ -81,6 +98,8 @@ void write_info(fs::path const& path, CheckpointInfo const& info) {
   h5::put(job, file.id(), "text", std::int64_t{info.text});
   put_scales(job, file.id(), info);
   put_metrics(job, file.id(), info.metrics);
+  put_data(job, file.id(), training_data_name, info.training_data);
+  put_data(job, file.id(), validation_data_name, info.validation_data);
   if (info.evaluation_due) h5::put(job, file.id(), "evaluation_due", std::int64_t{1});
   h5::put_long_text(job, file.id(), "deck", info.deck);
   file.close(job);
@@ -106,6 +125,8 @@ CheckpointInfo read_info(fs::path const& path) {
   info.text = h5::get_integer(job, file.id(), "text") != 0;
   get_scales(job, file.id(), info);
   info.metrics = get_metrics(job, file.id());
+  info.training_data = get_data(job, file.id(), training_data_name);
+  info.validation_data = get_data(job, file.id(), validation_data_name);
   info.evaluation_due = h5::has_attribute(job, file.id(), "evaluation_due");
   info.deck = h5::get_long_text(reading(path, "deck"), file.id(), "deck");
   return info;

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 
 #include <cmath>
+#include <iterator>
 #include <optional>
 
 namespace kozero {
@@ -46,6 +47,12 @@ void TokenSet::read_window(std::int64_t window, std::span<std::int32_t> inputs, 
   std::int64_t const first = tokens.begin + window * std::ssize(inputs);
   file->read(first, inputs);
   file->read(first + 1, targets);
+}
+
+std::vector<std::string> Corpus::doubts() const {
+  std::vector<std::string> lines = train.file->doubts();
+  if (auto const* const file = validation_file()) std::ranges::move(file->doubts(), std::back_inserter(lines));
+  return lines;
 }
 
 Corpus open_corpus(DataConfig const& data, std::int64_t vocabulary, std::int64_t context) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace kozero {
 
@@ -30,6 +32,11 @@ struct TokenSet {
 struct Corpus {
   TokenSet train;
   TokenSet validation; // no windows when data.validation is 0: no evaluation
+
+  /// Where validation has a file of its own; else null.
+  TokenFile const* validation_file() const { return validation.file == train.file ? nullptr : validation.file.get(); }
+  /// Of its files.
+  std::vector<std::string> doubts() const;
 };
 
 /// Opens the files. `data.validation` is the name of a file, or the fraction of the training file's windows, at its

@@ -209,6 +209,7 @@ private:
   void read_entry(YamlNode const& key, YamlNode const& value, std::string const& path) {
     auto const found = std::ranges::find(keys_, path, &Key::path);
     if (found != keys_.end()) {
+      if (stands_already(key, path)) return;
       read_value(*found, value);
     } else if (!names_below(path + '.').empty()) {
       read_map(value, path + '.');
@@ -216,6 +217,18 @@ private:
       add_fault(key, from_command_line_ ? path : "",
                 fmt::format("unknown key {}{}", shown(key), advice_about(key, value, path)));
     }
+  }
+
+  /// A key that the deck says twice, as "optimizer: {lr: …}" and as "optimizer.lr: …". The command line may say it
+  /// again.
+  bool stands_already(YamlNode const& key, std::string const& path) {
+    if (from_command_line_) return false;
+    auto const [first, is_new] = lines_.emplace(path, key.line);
+    if (is_new) return false;
+    add_fault(
+        key, "",
+        fmt::format("duplicate key {} ({} stands in line {} already); remove one", shown(key), path, first->second));
+    return true;
   }
 
   void read_value(Key const& key, YamlNode const& node) {
@@ -385,7 +398,8 @@ private:
   Config config_;
   std::vector<Key> keys_; // point into config_
   std::map<std::string, Origin> origins_;
-  std::set<std::string> unread_; // keys whose value is not the deck's, because it has a fault
+  std::map<std::string, int> lines_; // of the keys of the deck
+  std::set<std::string> unread_;     // keys whose value is not the deck's, because it has a fault
   std::vector<Fault> faults_, warnings_;
   bool from_command_line_ = false;
   bool broken_ = false; // nothing of the deck was read

@@ -27,7 +27,9 @@ void look(YamlTree const& tree, std::vector<std::string_view> const& path, std::
 
 std::string family_of_deck(std::string_view text, std::vector<std::string> const& overrides) {
   std::string found = ModelConfig().family;
-  look(read_yaml(text), {"model", "family"}, found);
+  YamlTree const deck = read_yaml(text);
+  look(deck, {"model", "family"}, found);
+  look(deck, {"model.family"}, found);
   for (std::string_view const override_text : overrides) {
     std::size_t const equals = override_text.find('=');
     if (equals == std::string_view::npos) continue;

@@ -64,18 +64,25 @@ std::optional<std::int64_t> left_in_group(std::string const& folder, GroupFiles 
 
 } // namespace
 
-std::optional<std::int64_t> available_host_memory(std::string const& root) {
-  std::optional<std::int64_t> least = number_after("MemAvailable:", root + "/proc/meminfo");
-  if (least) *least *= 1024; // from KiB
+std::vector<MemoryBound> host_memory_bounds(std::string const& root) {
+  std::vector<MemoryBound> bounds;
+  if (auto const kib = number_after("MemAvailable:", root + "/proc/meminfo"))
+    bounds.push_back({"the host", *kib * 1024});
   for (GroupFiles const& files : versions) {
     // A group is limited by all that it stands in.
     for (std::string group = control_group(root, files.controller);; group.resize(group.find_last_of('/'))) {
       auto const left = left_in_group(root + files.folder + group, files);
-      if (left) least = std::min(least.value_or(*left), *left);
+      if (left) bounds.push_back({"control group " + (group.empty() ? "/" : group), *left});
       if (group.find('/') == std::string::npos) break;
     }
   }
-  return least;
+  return bounds;
+}
+
+std::optional<std::int64_t> available_host_memory(std::string const& root) {
+  auto const bounds = host_memory_bounds(root);
+  if (bounds.empty()) return std::nullopt;
+  return std::ranges::min_element(bounds, {}, &MemoryBound::available)->available;
 }
 
 } // namespace kozero

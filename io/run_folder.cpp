@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "io/checkpoint_folder.hpp"
+#include "io/event_file.hpp"
 #include "io/metrics_lineage.hpp"
 #include "io/plain_file.hpp"
 
@@ -82,6 +83,7 @@ void RunFolder::remove_checkpoints() const {
   try {
     others = checkpoint::remove_all_of(checkpoints());
     for (auto const& file : kept_metrics_files(metrics_file())) std::filesystem::remove(file);
+    for (auto const& file : event_files(path_)) std::filesystem::remove(file);
   } catch (std::filesystem::filesystem_error const& error) {
     refuse(path_, "keeps its old checkpoints", error.code().message());
   }

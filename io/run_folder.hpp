@@ -28,7 +28,8 @@ public:
 
   /// A run that went as far as its first checkpoint is here already.
   bool holds_checkpoints() const;
-  /// Those, and the metrics that were kept for some of them; nothing that kozero did not write. What stays is named.
+  /// Those, the metrics that were kept for some of them and TensorBoard's event files; nothing that kozero did not
+  /// write. What stays is named.
   void remove_checkpoints() const;
   /// The resolved deck, for people to look at; a resumed run reads its checkpoint's.
   void write_deck(std::string const& text) const;

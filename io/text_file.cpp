@@ -19,8 +19,8 @@ std::string read_text_file(std::string const& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    throw InputError(fmt::format("can't open '{}' ({}); check the path, seen from the folder that the program runs in",
-                                 path, std::strerror(errno)));
+    throw InputError(
+        fmt::format("can't open '{}' ({}{}); correct the path", path, std::strerror(errno), seen_from(path)));
   }
   std::string text(most_bytes + 1, '\0'); // not by the file's length: a pipe has none
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -31,6 +31,13 @@ std::string read_text_file(std::string const& path) {
         "'{}' has more than 16 MiB (too much for a text that a person wrote); is it the right file?", path));
   }
   return text;
+}
+
+std::string seen_from(std::string const& path) {
+  std::error_code unknown;
+  auto const folder = std::filesystem::current_path(unknown);
+  bool const is_relative = std::filesystem::path(path).is_relative();
+  return is_relative && !unknown ? fmt::format("; looked for in '{}'", folder.string()) : "";
 }
 
 } // namespace kozero

@@ -1,6 +1,7 @@
 #include "config/check.hpp"
 
 #include "config/model_family.hpp"
+#include "config/paths.hpp"
 #include "config/schema.hpp"
 #include "core/error.hpp"
 
@@ -20,6 +21,7 @@ public:
 
   Findings run() {
     limits();
+    paths();
     model();
     data();
     batch();
@@ -55,6 +57,16 @@ private:
       fault({key.path}, "{}", text);
       unsound_.insert(key.path);
     }
+  }
+
+  void paths() {
+    auto const look = [this](char const* key, std::string const& path) {
+      std::string const text = sound({key}) ? path_fault(path) : "";
+      if (!text.empty()) fault({key}, "{}", text);
+    };
+    look("run.dir", config_.run.dir);
+    look("data.train", config_.data.train);
+    look("data.validation", config_.data.validation);
   }
 
   void model() {

@@ -144,6 +144,11 @@ struct CheckpointConfig {
   friend bool operator==(CheckpointConfig const&, CheckpointConfig const&) = default;
 };
 
+struct MetricsConfig {
+  bool tensorboard = false; // event files beside metrics.jsonl
+  friend bool operator==(MetricsConfig const&, MetricsConfig const&) = default;
+};
+
 struct EvaluateConfig {
   std::int64_t every = 0;    // updates; 0: at the end alone
   std::int64_t batches = 10; // batches of the size of an update's
@@ -164,6 +169,7 @@ struct Config {
   ActivationsConfig activations;
   MemoryConfig memory;
   CheckpointConfig checkpoint;
+  MetricsConfig metrics;
   EvaluateConfig evaluate;
   friend bool operator==(Config const&, Config const&) = default;
 };

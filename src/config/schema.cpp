@@ -84,6 +84,7 @@ std::vector<Section> sections() {
           {"activations", "What forward keeps for backward."},
           {"memory", "Budgets. Passing one is an error that says what to change; they hold on CPU builds too."},
           {"checkpoint", "What a later run can go on from."},
+          {"metrics", "What is written of each batch, beside metrics.jsonl."},
           {"evaluate", "The loss on data that is not trained on."}};
 }
 
@@ -177,11 +178,14 @@ std::vector<Key> keys_of(Config& c) {
 
       {"memory.device_limit", &c.memory.device_limit_bytes, positive, harmless, "most bytes a rank on the device",
        Measure::bytes},
-      {"memory.host_limit", &c.memory.host_limit_bytes, positive, harmless, "most bytes a rank on the host",
-       Measure::bytes},
+      {"memory.host_limit", &c.memory.host_limit_bytes, positive, harmless,
+       "most bytes a rank on the host; none: what the host and its control groups have left", Measure::bytes},
 
       {"checkpoint.every", &c.checkpoint.every, at_least_0, harmless, "updates between two; 0: at the end alone"},
       {"checkpoint.keep", &c.checkpoint.keep, at_least_1, harmless, "newest ones that stay"},
+
+      {"metrics.tensorboard", &c.metrics.tensorboard, anything, harmless,
+       "write event files for TensorBoard beside metrics.jsonl"},
 
       {"evaluate.every", &c.evaluate.every, at_least_0, harmless, "updates between two; 0: at the end alone"},
       {"evaluate.batches", &c.evaluate.batches, size32, harmless, "batches of the size of an update's"},

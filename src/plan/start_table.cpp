@@ -12,6 +12,9 @@
 #include "plan/job_table.hpp"
 #include "plan/rank_plan.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace kozero {
 
 namespace {
@@ -87,6 +90,7 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
         "threads exceed processors; set OMP_NUM_THREADS to the processors a rank has, or leave it "
         "unset");
   }
+  std::ranges::copy(corpus.doubts(), std::back_inserter(table.warnings));
   if (corpus.train.windows < batch.global()) {
     table.warnings.push_back(fmt::format("a batch of {} windows is more than the training set's {}; each batch repeats "
                                          "windows",

@@ -59,6 +59,7 @@ void Trainer::start() {
     if (input_.overwrite) input_.held_folder->remove_checkpoints();
     input_.held_folder->write_deck(input_.resolved_deck);
     metrics_.emplace(open_metrics());
+    if (input_.config.metrics.tensorboard) open_events();
     return metrics_->ends_evaluated();
   });
   if (any_rank(evaluated) && training_->counters().updates_applied == looked_at_) { // not one of before a drain
@@ -80,12 +81,24 @@ MetricsFile Trainer::open_metrics() const {
                        : MetricsFile::create(path);
 }
 
+/// Events of former files count up to this batch; where they are not those of metrics.jsonl, they are written anew.
+void Trainer::open_events() {
+  RunFolder const& folder = *input_.held_folder;
+  std::int64_t const seen = training_->counters().batches_seen;
+  bool const anew = !input_.resume || metrics_->is_from_another_lineage();
+  events_.emplace(folder.path(), anew ? 0 : seen + 1);
+  if (input_.resume && anew) events_->all_of(folder.metrics_file());
+}
+
 /// Rank 0's: follows a folder that was moved, and makes anew what was removed.
 void Trainer::look_after_folder() {
   folder_seen_ = std::chrono::steady_clock::now();
   RunFolder& folder = *input_.held_folder;
   auto const found = folder.look();
-  if (found == RunFolder::Found::made_anew) folder.write_deck(input_.resolved_deck);
+  if (found == RunFolder::Found::made_anew) {
+    folder.write_deck(input_.resolved_deck);
+    if (events_) events_.emplace(folder.path(), 0);
+  }
   bool const anew = metrics_->keep_at(folder.metrics_file()) == MetricsFile::Found::written_anew;
   if (anew && found == RunFolder::Found::in_place) {
     log::warn("'{}' was removed while the run goes on; its lines are written anew", folder.metrics_file());
@@ -111,6 +124,25 @@ bool Trainer::is_saved() const {
 
 RunOutcome Trainer::run() {
   start();
+  try {
+    return go_on();
+  } catch (DataError const& error) {
+    end_without_data(error);
+  }
+}
+
+/// The state is that after the last whole batch.
+void Trainer::end_without_data(DataError const& error) {
+  try {
+    save();
+  } catch (Error const& failure) {
+    throw SharedError(fmt::format("{}. The state is not saved either: {}", error.what(), failure.what()));
+  }
+  throw SharedError(fmt::format("{}. The state of update {} is saved; go on from there with --resume", error.what(),
+                                training_->counters().updates_applied));
+}
+
+RunOutcome Trainer::go_on() {
   if (evaluation_due_) run_evaluation(stop_asked());
   while (!training_->done()) {
     if (!one_batch()) return finish(RunEnd::stopped_early);
@@ -199,17 +231,19 @@ void Trainer::record(BatchReport const& batch, double seconds) {
   if (seconds_since(folder_seen_) >= 1) look_after_folder();
   Counters const& counters = training_->counters();
   double const tokens = static_cast<double>(input_.batch.global() * input_.config.model.context);
-  metrics_->update({.batch = counters.batches_seen,
-                    .updates_applied = counters.updates_applied,
-                    .updates_skipped = counters.updates_skipped,
-                    .loss = batch.loss,
-                    .norm = batch.update.norm,
-                    .clip = batch.update.clip,
-                    .lr = batch.lr,
-                    .tokens_per_s = tokens / seconds,
-                    .seconds = seconds,
-                    .loss_scale = batch.scaling ? std::optional(batch.scaling->used) : std::nullopt,
-                    .pending = training_->has_pending() && !batch.update.skipped});
+  UpdateRecord const line{.batch = counters.batches_seen,
+                          .updates_applied = counters.updates_applied,
+                          .updates_skipped = counters.updates_skipped,
+                          .loss = batch.loss,
+                          .norm = batch.update.norm,
+                          .clip = batch.update.clip,
+                          .lr = batch.lr,
+                          .tokens_per_s = tokens / seconds,
+                          .seconds = seconds,
+                          .loss_scale = batch.scaling ? std::optional(batch.scaling->used) : std::nullopt,
+                          .pending = training_->has_pending() && !batch.update.skipped};
+  metrics_->update(line);
+  if (events_) events_->update(line);
   if (batch.update.skipped) {
     progress_.clear();
     log::warn(
@@ -261,7 +295,9 @@ void Trainer::run_evaluation(StopAsked const& asked) {
   evaluated_at_ = counters.batches_seen;
   evaluation_due_ = false;
   if (group_.rank() != 0) return;
-  metrics_->evaluation({counters.batches_seen, counters.updates_applied, *val_loss_});
+  EvaluationRecord const line{counters.batches_seen, counters.updates_applied, *val_loss_};
+  metrics_->evaluation(line);
+  if (events_) events_->evaluation(line);
   progress_.clear();
   log::info("update {:>6}/{}   loss {}   held-out loss {:.4f}   {} elapsed", counters.updates_applied,
             input_.config.run.updates, loss_ ? fmt::format("{:.4f}", *loss_) : "-", *val_loss_,
@@ -279,6 +315,8 @@ void Trainer::save() {
   info.version = version();
   info.evaluation_due = evaluation_due_;
   info.text = input_.corpus.train.file->is_text();
+  info.training_data = input_.corpus.train.file->fingerprint();
+  if (auto const* const file = input_.corpus.validation_file()) info.validation_data = file->fingerprint();
   find_folder(); // the hash took its time
   if (metrics_) info.metrics = metrics_->mark();
   auto const path =

@@ -3,6 +3,7 @@
 #include "config/config.hpp"
 #include "core/ledger.hpp"
 #include "io/corpus.hpp"
+#include "io/event_file.hpp"
 #include "io/metrics.hpp"
 #include "io/run_folder.hpp"
 #include "train/progress.hpp"
@@ -51,7 +52,10 @@ public:
 
 private:
   void start();
+  RunOutcome go_on();
+  [[noreturn]] void end_without_data(DataError const& error);
   MetricsFile open_metrics() const;
+  void open_events();
   void look_after_folder();
   void find_folder();
   bool is_saved() const;
@@ -78,6 +82,7 @@ private:
   Ledger const& ledger_;
   std::unique_ptr<Training> training_;
   std::optional<MetricsFile> metrics_; // rank 0's
+  std::optional<EventFile> events_;    // rank 0's, where the deck asks for it
   MostMoved moved_;
   Progress progress_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -1,6 +1,7 @@
 #include "train/training.hpp"
 
 #include "comm/agree.hpp"
+#include "comm/survey.hpp"
 #include "config/compute_type.hpp"
 #include "model/families.hpp"
 #include "optim/schedule.hpp"
@@ -18,6 +19,14 @@ namespace {
 BatchShape in_order_of(Plan const& plan, BatchShape shape) {
   shape.in_a_row = plan.in_a_row();
   return shape;
+}
+
+/// The first failure of a rank, on all ranks. Collective.
+[[noreturn]] void throw_data_error(std::string const& failure, Ranks& ranks) {
+  auto const failures = ranks.gather(failure.empty() || ranks.size() == 1
+                                         ? failure
+                                         : fmt::format("rank {} on host {}: {}", ranks.rank(), host_name(), failure));
+  throw DataError(*std::ranges::find_if(failures, [](auto const& text) { return !text.empty(); }));
 }
 
 } // namespace
@@ -86,26 +95,41 @@ std::optional<double> TrainingOf<T>::loss_scale() const {
   return loss_scale_ ? std::optional(loss_scale_->value()) : std::nullopt;
 }
 
-/// Whether any rank has been asked to stop. In the same message `valid` becomes its sum over ranks.
+/// Loads tokens; the valid targets of all ranks, or nothing where any has been asked to stop. One message says both,
+/// and that a rank's tokens cannot be read.
 template <class T>
-bool TrainingOf<T>::stop_agreed(StopAsked const& asked, std::int64_t& valid) const {
-  std::array<std::int64_t, 2> sums = {valid, asked && asked() ? 1 : 0};
+template <class Load>
+std::optional<std::int64_t> TrainingOf<T>::load_agreed(StopAsked const& asked, Load const& load) const {
+  std::string failure;
+  std::array<std::int64_t, 3> sums = {0, asked && asked() ? 1 : 0, 0}; // targets, ranks that stop, ranks that failed
+  try {
+    sums[0] = load();
+  } catch (Error const& error) {
+    failure = error.what();
+    sums[2] = 1;
+  }
   group_.ranks.sum(std::span<std::int64_t>(sums));
-  valid = sums[0];
-  return sums[1] > 0;
+  if (sums[2] > 0) throw_data_error(failure, group_.ranks);
+  if (sums[1] > 0) return std::nullopt;
+  return sums[0];
+}
+
+/// Whether any rank has been asked to stop.
+template <class T>
+bool TrainingOf<T>::stop_agreed(StopAsked const& asked) const {
+  std::int64_t stopping = asked && asked() ? 1 : 0;
+  group_.ranks.sum(std::span(&stopping, 1));
+  return stopping > 0;
 }
 
 template <class T>
 std::optional<BatchReport> TrainingOf<T>::step(StopAsked const& asked) {
-  std::int64_t valid = feed_.load_training(counters_.batches_seen);
-  if (stop_agreed(asked, valid)) return std::nullopt;
+  auto const valid = load_agreed(asked, [this] { return feed_.load_training(counters_.batches_seen); });
+  if (!valid) return std::nullopt;
   std::int64_t const t = next_update();
   StepInput const input{
-      .valid = valid, .optimizer = setup_.config.optimizer, .lr = rate_of(t), .t = t, .loss_scale = loss_scale()};
-  StopAgreed const between = [&] {
-    std::int64_t none = 0;
-    return stop_agreed(asked, none);
-  };
+      .valid = *valid, .optimizer = setup_.config.optimizer, .lr = rate_of(t), .t = t, .loss_scale = loss_scale()};
+  StopAgreed const between = [&] { return stop_agreed(asked); };
   auto const step = train_step(lane_, model_, engine_, feed_, batch_loss_, input, group_.ranks, between);
   if (!step) return std::nullopt;
   return account_for(*step, input);
@@ -138,9 +162,9 @@ std::optional<double> TrainingOf<T>::evaluate(StopAsked const& asked) {
   std::int64_t valid = 0;
   std::int64_t const batches = feed_.evaluation_batches(setup_.config.evaluate.batches);
   for (std::int64_t b = 0; b < batches; ++b) {
-    std::int64_t targets = feed_.load_evaluation(b);
-    if (stop_agreed(asked, targets)) return std::nullopt;
-    valid += targets;
+    auto const targets = load_agreed(asked, [&] { return feed_.load_evaluation(b); });
+    if (!targets) return std::nullopt;
+    valid += *targets;
     loss += evaluate_batch(lane_, model_, engine_, feed_, batch_loss_, group_.ranks);
   }
   return loss / static_cast<double>(std::max<std::int64_t>(valid, 1));

@@ -1,6 +1,7 @@
 #pragma once
 #include "comm/group.hpp"
 #include "config/config.hpp"
+#include "core/error.hpp"
 #include "core/ledger.hpp"
 #include "data/token_source.hpp"
 #include "io/checkpoint.hpp"
@@ -41,6 +42,13 @@ struct BatchReport {
   std::optional<Scaling> scaling = {}; // fp16 alone
 };
 
+/// Tokens cannot be read any more, on some rank: no batch can be made. All ranks throw it, between two batches, so that
+/// the state is whole and can be saved.
+class DataError : public SharedError {
+public:
+  using SharedError::SharedError;
+};
+
 /// Whether this rank has been asked to stop. The ranks agree on it.
 using StopAsked = std::function<bool()>;
 
@@ -70,6 +78,7 @@ public:
   /// Whether the run's last update has been applied or is pending.
   virtual bool done() const = 0;
   /// The next batch, or nothing where the ranks agree to stop; a batch that was begun then counts for nothing.
+  /// DataError where its tokens cannot be read; so does evaluate.
   virtual std::optional<BatchReport> step(StopAsked const& asked = {}) = 0;
   /// Applies what is pending, where the run has an update left for it; else that stays for a longer run. Returns how
   /// many updates that were.

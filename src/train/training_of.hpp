@@ -41,7 +41,9 @@ public:
 
 private:
   double rate_of(std::int64_t update) const;
-  bool stop_agreed(StopAsked const& asked, std::int64_t& valid) const;
+  template <class Load>
+  std::optional<std::int64_t> load_agreed(StopAsked const& asked, Load const& load) const;
+  bool stop_agreed(StopAsked const& asked) const;
   BatchReport account_for(StepReport const& step, StepInput const& input);
 
   TrainingSetup setup_;

@@ -139,6 +139,7 @@ inline CheckpointInfo sample_info(std::int64_t updates) {
   info.version = "0.1.0";
   info.loss_scale = {.scale = 32768, .clean_in_row = 17, .overflows = 1};
   info.pending_gradient_scale = 1.0 / 3;
+  info.training_data = {.bytes = 4000, .tokens = 2000, .hash = "0123456789abcdef0123456789abcdef"};
   return info;
 }
 

@@ -209,6 +209,8 @@ TEST_CASE("a checkpoint says where the run stood") {
   CHECK(reader.info().state_hash == "");
   CHECK(reader.info().version == "0.1.0");
   CHECK(reader.info().loss_scale == LossScaleState{32768, 17, 1});
+  CHECK(reader.info().training_data == sample_info(1).training_data);
+  CHECK(!reader.info().validation_data);
   CHECK(reader.info().pending_gradient_scale == 1.0 / 3);
   world.all().barrier();
 }

@@ -3,6 +3,7 @@
 #include "io/deck.hpp"
 #include "support/catch.hpp"
 
+#include <cstdlib>
 #include <sstream>
 
 using namespace kozero;
@@ -233,4 +234,29 @@ TEST_CASE("a misspelt key names the one that was meant", "[deck]") {
   auto const faults = faults_of("data: {train: x}\nzero: {quux: 3}");
   REQUIRE(faults.size() == 1);
   CHECK(faults[0] == "deck.yaml:2:8: unknown key 'quux' (known here: stage)");
+}
+
+TEST_CASE("a key that stands twice, nested and with a dot, is refused", "[deck]") { // CASES 39
+  std::string const nested = "optimizer: {lr: 1e-3}\n";
+  std::string const dotted = "optimizer.lr: 5e-4\n";
+  check_rows(
+      {{nested + dotted, "deck.yaml:3:1: duplicate key 'optimizer.lr' (optimizer.lr stands in line 2 already)",
+        "; remove one"},
+       {dotted + nested, "deck.yaml:3:13: duplicate key 'lr' (optimizer.lr stands in line 2 already)", "; remove one"},
+       {"precision: {loss_scale.window: 5, loss_scale: {window: 6}}",
+        "deck.yaml:2:48: duplicate key 'window' (precision.loss_scale.window stands in line 2", "; remove one"}},
+      "data: {train: x}\n", "\n");
+  // The command line is for saying it again.
+  CHECK(read_deck("data: {train: x}\n" + nested, "d", {"optimizer.lr=2e-3"}).config.optimizer.lr == 2e-3);
+  CHECK(read_deck("data: {train: x}\n" + dotted, "d", {"optimizer={lr: 2e-3}"}).config.optimizer.lr == 2e-3);
+}
+
+TEST_CASE("paths that wait for a shell are refused at their place", "[deck]") { // CASES 40
+  ::setenv("HOME", "/home/someone", 1);
+  check_rows({{"run: {dir: ~/x}", "deck.yaml:2:12: run.dir: '~/x' has ~ in it", "; write /home/someone/x"},
+              {"run: {dir: $HOME/x}", "deck.yaml:2:12: run.dir: ", "; write /home/someone/x"},
+              {"data.validation: ~/v", "deck.yaml:2:18: data.validation: ", "; write /home/someone/v"}},
+             "data: {train: x}\n", "\n");
+  CHECK(faults_of("data: {train: ~/x}\n").size() == 1);
+  CHECK(faults_of("data: {train: x}\nrun: {dir: ./~}\n").empty());
 }

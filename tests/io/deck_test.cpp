@@ -192,6 +192,9 @@ TEST_CASE("any configuration that is printed reads back the same", "[deck]") {
     config.offload.optimizer = OffloadTarget::none;
     config.precision.loss_scale.initial = 4096;
     if (validation_fraction(config.data)) config.data.validation = "0.5";
+    for (std::string* path : {&config.run.dir, &config.data.train, &config.data.validation}) {
+      if (path->front() == '~') path->insert(0, "./");
+    }
     std::string const yaml = print_deck(config, {}, "random");
     INFO(yaml);
     CHECK(read_deck(yaml, "printed").config == config);

@@ -26,6 +26,7 @@ public:
                  "anon 1\nfile 77777\nactive_file 5555\ninactive_file " + std::to_string(inactive_file) + "\nslab 3\n");
   }
   std::optional<std::int64_t> available() const { return available_host_memory(root_.path()); }
+  std::vector<MemoryBound> bounds() const { return host_memory_bounds(root_.path()); }
 
 private:
   TemporaryFolder root_;
@@ -85,4 +86,18 @@ TEST_CASE("a group of version 1 is one too, whose folder may not be visible in a
   CHECK(host.available() == 500000);
   host.write(group + "docker/a/memory.limit_in_bytes", "1000\n").write(group + "docker/a/memory.usage_in_bytes", "300");
   CHECK(host.available() == 700);
+}
+
+TEST_CASE("every bound has a name, so that ranks that share it are known") {
+  Host host;
+  host.write("proc/meminfo", meminfo).write("proc/self/cgroup", "0::/job/step\n");
+  host.limit("/job/step", "max", 7, 0).limit("/job", "900000", 500000, 0).limit("", "2000000", 0, 0);
+  auto const bounds = host.bounds();
+  REQUIRE(bounds.size() == 3);
+  CHECK(bounds[0].name == "the host");
+  CHECK(bounds[0].available == system_bytes);
+  CHECK(bounds[1].name == "control group /job");
+  CHECK(bounds[1].available == 400000);
+  CHECK(bounds[2].name == "control group /");
+  CHECK(bounds[2].available == 2000000);
 }

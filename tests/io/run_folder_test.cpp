@@ -89,14 +89,36 @@ TEST_CASE("only what kozero writes is removed with the checkpoints of a run") { 
   std::filesystem::create_directory(folder.file("elsewhere"));
   folder.write("elsewhere/checkpoint.h5", "dear");
   std::filesystem::create_directory_symlink(folder.file("elsewhere"), folder.file(at + "step-00000008"));
+  std::string const events = "run/events.out.tfevents.1700000000.";
+  folder.write(events + "host.kozero", "x");
+  folder.write(events + "of another program", "dear");
+  std::filesystem::create_symlink(folder.file("elsewhere"), folder.file(events + "link.kozero"));
   run.remove_checkpoints();
   CHECK(!run.holds_checkpoints());
+  CHECK(!std::filesystem::exists(folder.file(events + "host.kozero")));
+  CHECK(std::filesystem::exists(folder.file(events + "of another program")));
+  CHECK(std::filesystem::exists(folder.file(events + "link.kozero")));
   std::set<std::string> left;
   for (auto const& item : std::filesystem::recursive_directory_iterator(run.checkpoints())) {
     left.insert(std::filesystem::relative(item.path(), run.checkpoints()).string());
   }
   CHECK(left == std::set<std::string>{"best.txt", "step-00000006", "step-00000006/notes.txt"});
   CHECK(folder.read("elsewhere/checkpoint.h5") == "dear");
+}
+
+TEST_CASE("only names that kozero gives are those of checkpoints") { // CASES 41
+  TemporaryFolder const folder;
+  RunFolder const run(folder.file("run"));
+  for (char const* const name :
+       {"step-0000000012", "step-12", "step--0000012", "step-99999999999999999999", "step-", "x"}) {
+    std::filesystem::create_directory(folder.file("run/checkpoints/") + name);
+    folder.write(std::string("run/checkpoints/") + name + "/checkpoint.h5", "x");
+    INFO(name);
+    CHECK(!run.holds_checkpoints()); // another name would be looked for than the one that is there
+  }
+  std::filesystem::create_directory(folder.file("run/checkpoints/step-123456789"));
+  folder.write("run/checkpoints/step-123456789/checkpoint.h5", "x");
+  CHECK(run.holds_checkpoints());
 }
 
 TEST_CASE("what stands in the place of a run's files is neither followed nor waited for") { // CASES 41

@@ -103,6 +103,12 @@ TEST_CASE("what a stored deck says otherwise than today's keys is left out, and 
   }
 }
 
+TEST_CASE("a stored deck keeps the paths that a deck of today may not have", "[deck]") { // CASES 47
+  auto const text = with(stored_deck(), "dir: runs/run", "dir: ~/runs/$USER");
+  CHECK(read_stored_deck(text, 1).config.run.dir == "~/runs/$USER");
+  CHECK(read_stored_deck(text, 1).notes.empty());
+}
+
 TEST_CASE("keys of today that a stored deck has not have their defaults", "[deck]") {
   auto const text = stored_deck();
   auto const from = text.find("checkpoint:\n");

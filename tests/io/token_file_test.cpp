@@ -87,7 +87,7 @@ TEST_CASE("a part of a file is read from where it was asked for") {
 TEST_CASE("the automatic format follows the header, then the name, and says why") {
   TemporaryFolder const folder;
   auto const opened = [&](std::string const& name, std::string const& bytes) {
-    return TokenFile(folder.write(name, bytes), DataFormat::automatic, 1 << 17);
+    return TokenFile(folder.write(name, bytes), DataFormat::automatic, 1 << 16);
   };
   std::string const gpt2 = llmc(20240520, 1, 1, packed({7}, 2));
   CHECK(contains(opened("x.bin", gpt2).description(), {"llm.c", "uint16", "automatic", "magic"}));

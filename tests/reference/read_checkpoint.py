@@ -344,6 +344,18 @@ def check_mark(attributes, path, report):
                 ours == attributes["metrics_hash"])
 
 
+def check_data(attributes, name, path, report):
+    """The data file that the checkpoint says it was trained on; older ones say nothing."""
+    if f"{name}_hash" not in attributes:
+        return
+    data = path.read_bytes()
+    samples = [data] if len(data) <= 1 << 20 else [
+        data[i * (len(data) - 16384) // 63:][:16384] for i in range(64)]
+    ours = xxhash.xxh3_128_hexdigest(b"".join(samples))
+    report.line(name.replace("_", " "), f"{len(data)} bytes, {ours}   stored {attributes[f'{name}_hash']}",
+                ours == attributes[f"{name}_hash"] and len(data) == int(attributes[f"{name}_bytes"]))
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -368,6 +380,10 @@ def main():
                                      arguments.validation)
     metrics_file = arguments.metrics or folder.parent.parent / "metrics.jsonl"
     check_mark(checkpoint.attributes, metrics_file, report)
+    check_data(checkpoint.attributes, "training_data",
+               pathlib.Path(arguments.data or checkpoint.deck["data.train"]), report)
+    check_data(checkpoint.attributes, "validation_data",
+               pathlib.Path(arguments.validation or checkpoint.deck["data.validation"]), report)
     metrics = read_metrics(metrics_file)
     check_losses(checkpoint, metrics, trained, held_out, report)
     for what, windows, asked in (("train", trained, arguments.train), ("held-out", held_out, arguments.held_out)):

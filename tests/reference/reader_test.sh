@@ -94,6 +94,7 @@ done
 # What is wrong is found.
 sed 's/e/o/g' data/text >data/other
 differs "its loss" text/checkpoints/step-00000003 --data data/other
+differs "training data" text/checkpoints/step-00000003 --data data/other
 sed 's/"val_loss":\(.\)\.\(.\)/"val_loss":\1.0\2/' text/metrics.jsonl >other.jsonl
 differs "held-out loss" text/checkpoints/step-00000003 --metrics other.jsonl
 "$python" -c '

@@ -1,0 +1,72 @@
+// What lies in the folder of a run: metrics of any text under a mark of any kind, and names of any kind among the
+// checkpoints.
+#include "fuzz/scratch.hpp"
+
+#include "core/hash.hpp"
+#include "core/log.hpp"
+#include "io/checkpoint_folder.hpp"
+#include "io/event_file.hpp"
+#include "io/metrics.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace kozero;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void go_on_with(std::string_view text, std::int64_t batches, unsigned char mark) {
+  fs::path const folder = fuzz::scratch() + "/metrics";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  std::string const path = fuzz::write("metrics/metrics.jsonl", text);
+  ResumePoint point{.batches_seen = batches};
+  Hash128 hash;
+  std::size_t const bytes = text.size() * std::min<std::size_t>(mark, 200) / 200;
+  hash.update(text.data(), bytes);
+  if (mark % 4 == 1) point.mark = {static_cast<std::int64_t>(bytes), hash.hex()};
+  if (mark % 4 == 2) point.mark = {batches, "no hash"};
+  MetricsFile file = MetricsFile::resume(path, point);
+  file.note(batches, "x");
+  EventFile(folder, batches).all_of(path);
+}
+
+/// A folder for each line, that looks like a checkpoint.
+void list(std::string_view names) {
+  fs::path const folder = fuzz::scratch() + "/checkpoints";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  for (int left = 8; !names.empty() && left > 0; --left) {
+    std::string name(names.substr(0, std::min<std::size_t>(names.find('\n'), 100)));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    std::erase_if(name, [](char c) { return c == '/' || c == '\0'; });
+    if (name.empty() || name == "." || name == "..") continue;
+    std::error_code ignored;
+    fs::create_directories(folder / name, ignored);
+    std::ofstream(folder / name / "checkpoint.h5");
+  }
+  auto const steps = checkpoint::list_steps(folder);
+  if (!std::ranges::is_sorted(steps)) std::abort();
+  for (std::int64_t const step : steps) {
+    if (!fs::exists(checkpoint::step_path(folder, step))) std::abort();
+  }
+  checkpoint::remove_all_of(folder);
+  if (!checkpoint::list_steps(folder).empty()) std::abort();
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  log::start(log::Voice::silent);
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t size) {
+  if (size < 2) return 0;
+  std::string_view const rest = fuzz::text_of(data + 2, size - 2);
+  fuzz::refused([&] { go_on_with(rest, data[0], data[1]); });
+  fuzz::refused([&] { list(rest); });
+  return 0;
+}
