@@ -2,7 +2,6 @@
 
 #include "comm/agree.hpp"
 #include "comm/launcher.hpp"
-#include "comm/survey.hpp"
 #include "config/check.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -27,16 +26,6 @@ void require_host_memory(Config const& config, BatchShape const& batch, Ranks& r
   if (lack) log::warn("warning: {}", *lack);
 }
 
-/// A file that is missing is missing for one rank perhaps, which is said.
-Corpus open_data(Config const& config, Ranks const& ranks) {
-  try {
-    return open_corpus(config.data, config.model.vocabulary, config.model.context);
-  } catch (InputError const& error) {
-    if (ranks.size() == 1) throw;
-    throw InputError(fmt::format("rank {} on host {}: {}", ranks.rank(), host_name(), error.what()));
-  }
-}
-
 } // namespace
 
 Deck read_deck_of_job(std::string const& path, std::vector<std::string> const& overrides, Ranks& ranks) {
@@ -58,7 +47,8 @@ Job open_job(Deck deck, Ranks& ranks, Ledger& ledger) {
     return batch_shape(config.batch, ranks.size());
   });
   require_host_memory(config, job.batch, ranks);
-  job.corpus = on_all_ranks(ranks, [&] { return open_data(config, ranks); });
+  job.corpus =
+      on_all_ranks(ranks, [&] { return open_corpus(config.data, config.model.vocabulary, config.model.context); });
   require_same_data(job.corpus, ranks);
   return job;
 }

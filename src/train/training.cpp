@@ -1,7 +1,6 @@
 #include "train/training.hpp"
 
 #include "comm/agree.hpp"
-#include "comm/survey.hpp"
 #include "config/compute_type.hpp"
 #include "model/families.hpp"
 #include "optim/schedule.hpp"
@@ -21,12 +20,15 @@ BatchShape in_order_of(Plan const& plan, BatchShape shape) {
   return shape;
 }
 
-/// The first failure of a rank, on all ranks. Collective.
-[[noreturn]] void throw_data_error(std::string const& failure, Ranks& ranks) {
-  auto const failures = ranks.gather(failure.empty() || ranks.size() == 1
-                                         ? failure
-                                         : fmt::format("rank {} on host {}: {}", ranks.rank(), host_name(), failure));
-  throw DataError(*std::ranges::find_if(failures, [](auto const& text) { return !text.empty(); }));
+/// What the first rank that failed says, on all ranks. Collective.
+[[noreturn]] void share_data_error(Ranks& ranks, std::string const& failure) {
+  std::string words;
+  try {
+    share_failure(ranks, {.words = failure, .exit_code = failure.empty() ? exit_done : exit_failed});
+  } catch (SharedError const& error) {
+    words = error.what();
+  }
+  throw DataError(words);
 }
 
 } // namespace
@@ -109,7 +111,7 @@ std::optional<std::int64_t> TrainingOf<T>::load_agreed(StopAsked const& asked, L
     sums[2] = 1;
   }
   group_.ranks.sum(std::span<std::int64_t>(sums));
-  if (sums[2] > 0) throw_data_error(failure, group_.ranks);
+  if (sums[2] > 0) share_data_error(group_.ranks, failure);
   if (sums[1] > 0) return std::nullopt;
   return sums[0];
 }
