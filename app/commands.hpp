@@ -49,6 +49,14 @@ struct GenerateArguments {
   std::int64_t seed = 1;
 };
 
+struct CheckpointArguments {
+  std::string path;  // a checkpoint or a run folder
+  std::string other; // of diff
+  std::int64_t keep = 1;
+  std::int64_t keep_best = 0;
+  bool dry_run = false;
+};
+
 struct SelftestArguments {
   std::string deck;
   std::vector<std::string> overrides;
@@ -61,6 +69,10 @@ int run_check(CheckArguments const& arguments);
 int run_bench_adam(BenchAdamArguments const& arguments);
 int run_plan(PlanArguments const& arguments);
 int run_generate(GenerateArguments const& arguments);
+int run_checkpoint_ls(CheckpointArguments const& arguments);
+int run_checkpoint_verify(CheckpointArguments const& arguments);
+int run_checkpoint_diff(CheckpointArguments const& arguments);
+int run_checkpoint_prune(CheckpointArguments const& arguments);
 int run_selftest(SelftestArguments const& arguments);
 
 } // namespace kozero

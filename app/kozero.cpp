@@ -1,5 +1,5 @@
-// kozero train | check | plan | generate | selftest | bench: trains GPTs with ZeRO on Kokkos and MPI. See doc/ and
-// `kozero --help`.
+// kozero train | check | plan | generate | checkpoint | selftest | bench: trains GPTs with ZeRO on Kokkos and MPI. See
+// doc/ and `kozero --help`.
 
 #include "app/commands.hpp"
 
@@ -41,6 +41,7 @@ struct CommandLine {
   CheckArguments check;
   PlanArguments plan;
   GenerateArguments generate;
+  CheckpointArguments checkpoint;
   BenchAdamArguments bench_adam;
   SelftestArguments selftest;
   std::function<int()> run;
@@ -54,6 +55,7 @@ struct CommandLine {
     add_check();
     add_plan();
     add_generate();
+    add_checkpoint();
     add_bench();
     add_selftest();
   }
@@ -127,6 +129,38 @@ private:
         ->capture_default_str();
     command.add_option("--seed", generate.seed, "Of the random choices")->capture_default_str();
     command.callback([this] { run = [this] { return run_generate(generate); }; });
+  }
+
+  void add_checkpoint() {
+    CLI::App& command = *app.add_subcommand("checkpoint", "Look at checkpoints, compare and remove them");
+    command.require_subcommand(1);
+    auto const add = [&](char const* name, char const* help, int (*work)(CheckpointArguments const&)) {
+      CLI::App* const action = command.add_subcommand(name, help);
+      action->callback([this, work] {
+        needs = Needs::nothing;
+        run = [this, work] { return work(checkpoint); };
+      });
+      return action;
+    };
+    auto* const ls = add("ls", "List the checkpoints of a run", run_checkpoint_ls);
+    ls->add_option("run", checkpoint.path, "A run folder")->required();
+    auto* const verify = add("verify", "Read a checkpoint and compare every checksum", run_checkpoint_verify);
+    verify->add_option("checkpoint", checkpoint.path, "A checkpoint, or a run folder: its newest")->required();
+    verify->footer("Exit status 1 if anything is damaged or missing.\n");
+    auto* const diff = add("diff", "Say where two checkpoints differ", run_checkpoint_diff);
+    diff->add_option("a", checkpoint.path, "A checkpoint, or a run folder: its newest")->required();
+    diff->add_option("b", checkpoint.other, "The other one")->required();
+    diff->footer("Compares parameters and optimizer state bit by bit, whatever ranks and stages wrote them.\n"
+                 "Exit status 1 if they differ.\n");
+    auto* const prune = add("prune", "Remove older checkpoints of a run that does not go on", run_checkpoint_prune);
+    prune->add_option("run", checkpoint.path, "A run folder")->required();
+    prune->add_option("--keep", checkpoint.keep, "Newest ones that stay")
+        ->required()
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+    prune->add_option("--keep-best", checkpoint.keep_best, "And so many of the least held-out loss")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    prune->add_flag("--dry-run", checkpoint.dry_run, "Say what would be removed, and remove nothing");
   }
 
   void add_bench() {

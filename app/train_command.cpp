@@ -7,11 +7,14 @@
 #include "comm/survey.hpp"
 #include "comm/watch/rank_watch.hpp"
 #include "config/compare.hpp"
+#include "core/format.hpp"
 #include "core/log.hpp"
 #include "io/deck.hpp"
+#include "io/disk_space.hpp"
 #include "io/resume_data.hpp"
 #include "io/run_folder.hpp"
 #include "optim/schedule.hpp"
+#include "plan/disk_plan.hpp"
 #include "plan/rank_plan.hpp"
 #include "plan/start_table.hpp"
 #include "plan/usage_table.hpp"
@@ -129,6 +132,17 @@ std::optional<fs::path> find_checkpoint(TrainArguments const& arguments, RunFold
   return path.empty() ? std::nullopt : std::optional<fs::path>(path);
 }
 
+/// Rank 0's: says before the first update that the disk will not hold the checkpoints that are to come.
+void look_at_room(Config const& config, fs::path const& folder) {
+  std::int64_t const bytes = planned_disk_bytes(config, count_checkpoints(folder));
+  auto const free = free_disk_bytes(folder);
+  if (!free || *free >= bytes) return;
+  log::warn(
+      "the disk of '{}' has {} left, and the run's checkpoints will take {} (checkpoint.keep is {}, keep_best {}); "
+      "make room, keep fewer or set run.dir to another disk",
+      folder.string(), format_bytes(*free), format_bytes(bytes), config.checkpoint.keep, config.checkpoint.keep_best);
+}
+
 /// What was predicted beside what was measured, and how the run ended.
 void tell(RunOutcome const& outcome, RankPlan const& plan, Ledger const& ledger) {
   for (auto const& line : usage_table(plan, ledger, outcome.moved)) log::info("{}", line);
@@ -161,6 +175,7 @@ int train_by(Deck const& read, TrainArguments const& arguments, Ranks& ranks, Le
                  .overwrite = arguments.overwrite,
                  .job_end = job_end()};
   if (resumes(arguments)) input.resume = find_checkpoint(arguments, folder.get(), job, ranks);
+  if (ranks.rank() == 0) look_at_room(config, input.folder);
   auto const grid = on_all_ranks(ranks, [&] { return std::make_unique<ProcessGrid>(ranks, config.parallel, ledger); });
   RunOutcome const outcome = train(input, grid->state(), ledger);
   if (ranks.rank() == 0) tell(outcome, plan_rank(config, batch, 0), ledger);

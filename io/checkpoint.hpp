@@ -43,13 +43,22 @@ struct CheckpointInfo {
   std::optional<MetricsMark> metrics = {};
   /// The run owes an evaluation of this state: it was due, and not made when this was saved.
   bool evaluation_due = false;
+  /// Of this state, where it was evaluated before it was saved.
+  std::optional<double> held_out_loss = {};
   /// The data that the run reads; none in older files, and of validation where that is a part of the training file.
   std::optional<DataFingerprint> training_data = {}, validation_data = {};
   std::int64_t format_version = checkpoint_format_version; // of the files; saving writes the one of today
 };
 
-/// Writes <run_dir>/checkpoints/step-00000100/, moves the link `latest` there, then removes all older ones but the
-/// keep - 1 newest. The folder's name counts updates applied. Returns the folder, the same absolute path on all ranks.
+/// Which checkpoints of a folder stay when a new one has come.
+struct Retention {
+  Retention(std::int64_t keep_newest, std::int64_t keep_best = 0) : newest(keep_newest), best(keep_best) {}
+  std::int64_t newest; // so many, the new one among them
+  std::int64_t best;   // and these of all with the least held-out loss
+};
+
+/// Writes <run_dir>/checkpoints/step-00000100/, moves the link `latest` there, then removes those older ones that are
+/// not to stay. The folder's name counts updates applied. Returns the folder, the same absolute path on all ranks.
 ///
 /// Collective. Every rank gives its own entries, for all (name, kind), with an empty interval where it holds nothing.
 /// Over all ranks each element comes once. If instead every rank holds all tensors whole, these are copies and each
@@ -57,10 +66,14 @@ struct CheckpointInfo {
 /// entries, in any order, empty ones among them, in memory of any space.
 /// Work that still writes to the entries must have been waited for, except kernels and copies of Kokkos.
 ///
-/// Files are complete and on disk before the folder gets its name. If a rank fails, all ranks throw the same Error,
-/// which names the rank and its cause; earlier checkpoints and `latest` are then as before.
+/// Room on the disk is asked for first. Files are complete and on disk before the folder gets its name. If a rank
+/// fails, all ranks throw the same SharedError, which names the rank and its cause; earlier checkpoints and `latest`
+/// are then as before.
 std::filesystem::path save_checkpoint(std::filesystem::path const& run_dir, CheckpointInfo const& info,
-                                      std::span<StateEntry const> entries, std::int64_t keep, Ranks& ranks);
+                                      std::span<StateEntry const> entries, Retention const& retention, Ranks& ranks);
+
+/// How many complete checkpoints a run's folder has.
+std::int64_t count_checkpoints(std::filesystem::path const& run_dir);
 
 /// Where a run keeps its checkpoint of so many updates.
 std::filesystem::path checkpoint_path(std::filesystem::path const& run_dir, std::int64_t updates_applied);

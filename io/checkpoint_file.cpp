@@ -4,11 +4,14 @@
 #include "core/heartbeat.hpp"
 #include "core/launch.hpp"
 #include "io/checkpoint_memory.hpp"
+#include "io/writeback.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstring>
 #include <limits>
 
 namespace kozero::checkpoint {
@@ -47,12 +50,6 @@ struct Selection {
   h5::Dataspace file;
 };
 
-void require_name(TensorShare const& share, std::string const& name) {
-  bool const usable = !name.empty() && name != "." && name.find('/') == std::string::npos;
-  KOZERO_REQUIRE(usable, "'{}' of state '{}/{}' cannot name a dataset (HDF5 reserves '/' and '.'); rename it", name,
-                 share.name, share.kind);
-}
-
 h5::Dataset create_dataset(h5::Job const& job, hid_t file, std::string const& name, hid_t type, std::int64_t count) {
   h5::Properties const links(KOZERO_HDF5_CALL(job, H5Pcreate(H5P_LINK_CREATE)));
   KOZERO_HDF5_CALL(job, H5Pset_create_intermediate_group(links.id(), 1));
@@ -64,42 +61,63 @@ h5::Dataset create_dataset(h5::Job const& job, hid_t file, std::string const& na
       KOZERO_HDF5_CALL(job, H5Dcreate2(file, name.c_str(), type, space.id(), links.id(), creation.id(), H5P_DEFAULT)));
 }
 
-void write_share(fs::path const& path, hid_t file, Types const& types, TensorShare const& share, Bytes& buffer) {
-  require_name(share, share.name);
-  require_name(share, share.kind);
-  std::string const tensor = share.name + "/" + share.kind;
-  h5::Job const job{fmt::format("cannot write dataset '{}' of '{}'", tensor, path.string()), write_advice};
-  std::int64_t const count = share.interval.size();
-  hid_t const type = types[share.type];
-  auto dataset = create_dataset(job, file, tensor, type, count);
+/// Writes the tensors of one open rank file.
+class ShareWriter {
+public:
+  ShareWriter(fs::path const& path, h5::File const& file, std::function<void()> const& gets_on)
+      : path_(path), file_(file.id()), writeback_(h5::descriptor_of(writing(path), file.id()), gets_on),
+        gets_on_(gets_on) {}
 
-  std::int64_t const step = checksum_elements(count);
-  std::vector<std::uint64_t> checksums;
-  std::int64_t const begin = share.interval.begin;
-  auto entry = share.entries.begin();
-  for (std::int64_t at = begin; at < share.interval.end; at += step) {
-    Interval const checked = intersect({at, at + step}, share.interval);
-    Hash128 hash;
-    for (std::int64_t done = at; done < checked.end;) {
-      Interval const part = intersect(entry->interval, checked);
-      auto const* const data = in_host_memory(*entry, part, buffer);
-      hash.update(data, static_cast<std::size_t>(part.size() * size_of(share.type)));
-      Selection const selection(job, dataset.id(), {part.begin - begin, part.end - begin});
-      KOZERO_HDF5_CALL(job,
-                       H5Dwrite(dataset.id(), type, selection.memory.id(), selection.file.id(), H5P_DEFAULT, data));
-      heartbeat().beat();
-      done = part.end;
-      if (done == entry->interval.end) ++entry;
-    }
-    auto const digest = hash.digest();
-    checksums.insert(checksums.end(), {digest.high, digest.low});
+  void write(TensorShare const& share) {
+    std::string const tensor = share.name + "/" + share.kind;
+    h5::Job const job{fmt::format("cannot write dataset '{}' of '{}'", tensor, path_.string()), write_advice};
+    std::int64_t const count = share.interval.size();
+    auto dataset = create_dataset(job, file_, tensor, types_[share.type], count);
+    std::int64_t const step = checksum_elements(count);
+    auto const checksums = write_elements(job, dataset, share, step);
+    h5::put(job, dataset.id(), "begin", share.interval.begin);
+    h5::put(job, dataset.id(), "shape", std::span(share.shape));
+    h5::put(job, dataset.id(), "checksum_elements", step);
+    h5::put(job, dataset.id(), h5::checksum_name, std::span<std::uint64_t const>(checksums));
+    dataset.close(job);
   }
-  h5::put(job, dataset.id(), "begin", begin);
-  h5::put(job, dataset.id(), "shape", std::span(share.shape));
-  h5::put(job, dataset.id(), "checksum_elements", step);
-  h5::put(job, dataset.id(), h5::checksum_name, std::span<std::uint64_t const>(checksums));
-  dataset.close(job);
-}
+
+private:
+  /// Returns the checksums of runs of `step` elements.
+  std::vector<std::uint64_t> write_elements(h5::Job const& job, h5::Dataset const& dataset, TensorShare const& share,
+                                            std::int64_t step) {
+    std::vector<std::uint64_t> checksums;
+    auto entry = share.entries.begin();
+    for (std::int64_t at = share.interval.begin; at < share.interval.end; at += step) {
+      Interval const checked = intersect({at, at + step}, share.interval);
+      Hash128 hash;
+      for (std::int64_t done = at; done < checked.end;) {
+        Interval const part = intersect(entry->interval, checked);
+        auto const* const data = in_host_memory(*entry, part, buffer_);
+        std::int64_t const bytes = part.size() * size_of(share.type);
+        hash.update(data, static_cast<std::size_t>(bytes));
+        Selection const selection(job, dataset.id(),
+                                  {part.begin - share.interval.begin, part.end - share.interval.begin});
+        KOZERO_HDF5_CALL(job, H5Dwrite(dataset.id(), types_[share.type], selection.memory.id(), selection.file.id(),
+                                       H5P_DEFAULT, data));
+        gets_on_();
+        KOZERO_REQUIRE(writeback_.wrote(bytes), "{} ({}); {}", job.problem, std::strerror(errno), job.advice);
+        done = part.end;
+        if (done == entry->interval.end) ++entry;
+      }
+      auto const digest = hash.digest();
+      checksums.insert(checksums.end(), {digest.high, digest.low});
+    }
+    return checksums;
+  }
+
+  fs::path const& path_;
+  hid_t file_;
+  Types types_;
+  Bytes buffer_;
+  Writeback writeback_;
+  std::function<void()> const& gets_on_;
+};
 
 /// Of a shape that a file claims; nothing where it cannot be one.
 std::optional<std::int64_t> element_count(std::vector<std::int64_t> const& shape) {
@@ -113,17 +131,17 @@ std::optional<std::int64_t> element_count(std::vector<std::int64_t> const& shape
 
 } // namespace
 
-void write_rank_file(fs::path const& path, Stamp const& stamp, std::span<TensorShare const> shares) {
+void write_rank_file(fs::path const& path, Stamp const& stamp, std::span<TensorShare const> shares,
+                     std::function<void()> const& gets_on) {
   auto const job = writing(path);
   auto file = h5::create_file(path, job);
   put_format(job, file.id(), rank_format);
   h5::put(job, file.id(), "rank", stamp.rank);
   h5::put(job, file.id(), "ranks", stamp.ranks);
   h5::put(job, file.id(), "updates_applied", stamp.updates_applied);
-  Types const types;
-  Bytes buffer;
+  ShareWriter writer(path, file, gets_on);
   for (TensorShare const& share : shares) {
-    if (!share.interval.empty()) write_share(path, file.id(), types, share, buffer);
+    if (!share.interval.empty()) writer.write(share);
   }
   file.close(job);
 }

@@ -34,8 +34,12 @@ CheckpointInfo read_info(std::filesystem::path const& path);
 /// Its generation alone.
 std::int64_t read_generation(std::filesystem::path const& path);
 
-/// The stamp's format_version is the one that is written today.
-void write_rank_file(std::filesystem::path const& path, Stamp const& stamp, std::span<TensorShare const> shares);
+/// The held-out loss that a checkpoint.h5 says; nothing where it says none or cannot be read.
+std::optional<double> stored_held_out_loss(std::filesystem::path const& path);
+
+/// The stamp's format_version is the one that is written today. `gets_on` is called after each part.
+void write_rank_file(std::filesystem::path const& path, Stamp const& stamp, std::span<TensorShare const> shares,
+                     std::function<void()> const& gets_on);
 
 /// A dataset of a rank file.
 struct StoredDataset {

@@ -55,6 +55,10 @@ fs::path checkpoint_path(fs::path const& run_dir, std::int64_t updates_applied) 
   return checkpoint::step_path(run_dir / "checkpoints", updates_applied);
 }
 
+std::int64_t count_checkpoints(fs::path const& run_dir) {
+  return std::ssize(checkpoint::list_steps(run_dir / "checkpoints"));
+}
+
 fs::path resolve_checkpoint(fs::path const& path) {
   std::error_code ignored;
   KOZERO_REQUIRE(fs::exists(path, ignored), "no checkpoint at '{}' (no such file or folder); {}", path.string(),

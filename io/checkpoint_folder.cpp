@@ -2,7 +2,9 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "io/checkpoint_file.hpp"
 #include "io/checkpoint_format.hpp"
+#include "io/checkpoint_whole.hpp"
 #include "io/system_error.hpp"
 
 #include <algorithm>
@@ -46,33 +48,10 @@ bool is_step_with(std::string_view suffix, std::string_view name) {
 bool is_partial(std::string_view name) { return is_step_with(partial_suffix, name); }
 
 bool is_file_of_checkpoint(std::string_view name) {
-  return name == info_name || (name.starts_with("rank-") && name.ends_with(".h5"));
+  return name == info_name || name == whole_name || (name.starts_with("rank-") && name.ends_with(".h5"));
 }
 
 fs::path partial_path(fs::path const& complete) { return complete.string() + std::string(partial_suffix); }
-
-/// Removes a checkpoint folder with what kozero wrote in it, or the link that stands for one; a folder with more in it
-/// stays, with that alone. checkpoint.h5 goes first: half a checkpoint must not look like a whole one.
-void remove_own(fs::path const& folder) {
-  if (!fs::is_directory(fs::symlink_status(folder))) {
-    if (fs::is_symlink(folder)) fs::remove(folder);
-    return;
-  }
-  std::vector<fs::path> own;
-  for (auto const& item : fs::directory_iterator(folder)) {
-    bool const is_folder = fs::is_directory(item.symlink_status());
-    if (is_file_of_checkpoint(item.path().filename().string()) && !is_folder) own.push_back(item.path());
-  }
-  std::sort(own.begin(), own.end());
-  for (auto const& file : own) fs::remove(file);
-  if (fs::is_empty(folder)) fs::remove(folder);
-}
-
-/// Takes the name first.
-void remove_complete(fs::path const& complete) {
-  fs::rename(complete, partial_path(complete));
-  remove_own(partial_path(complete));
-}
 
 /// Turns the standard library's exceptions into ours.
 template <class Task>
@@ -105,6 +84,50 @@ std::vector<std::int64_t> list_steps(fs::path const& checkpoints) try {
 } catch (fs::filesystem_error const& error) { // a checkpoint that cannot be seen may be there all the same
   throw Error(fmt::format("cannot look for checkpoints in '{}' ({}: {}); {}", checkpoints.string(),
                           error.path1().string(), error.code().message(), remedy(error.code().value(), "try again")));
+}
+
+std::vector<fs::path> list_partial(fs::path const& checkpoints) {
+  std::vector<fs::path> folders;
+  for (auto const& item : fs::directory_iterator(checkpoints)) {
+    if (is_partial(item.path().filename().string())) folders.push_back(item.path());
+  }
+  return folders;
+}
+
+// checkpoint.h5 goes first: half a checkpoint must not look like a whole one.
+void remove_own(fs::path const& folder) {
+  if (!fs::is_directory(fs::symlink_status(folder))) {
+    if (fs::is_symlink(folder)) fs::remove(folder);
+    return;
+  }
+  std::vector<fs::path> own;
+  for (auto const& item : fs::directory_iterator(folder)) {
+    bool const is_folder = fs::is_directory(item.symlink_status());
+    if (is_file_of_checkpoint(item.path().filename().string()) && !is_folder) own.push_back(item.path());
+  }
+  std::sort(own.begin(), own.end());
+  for (auto const& file : own) fs::remove(file);
+  if (fs::is_empty(folder)) fs::remove(folder);
+}
+
+void remove_complete(fs::path const& complete) {
+  fs::rename(complete, partial_path(complete));
+  remove_own(partial_path(complete));
+}
+
+std::vector<std::int64_t> outdated(fs::path const& checkpoints, std::vector<std::int64_t> const& steps,
+                                   Retention const& retention) {
+  std::vector<std::pair<double, std::int64_t>> best; // loss and step
+  for (std::int64_t const step : retention.best > 0 ? steps : std::vector<std::int64_t>()) {
+    if (auto const loss = stored_held_out_loss(step_path(checkpoints, step) / info_name))
+      best.emplace_back(*loss, step);
+  }
+  std::ranges::sort(best);
+  best.resize(std::min(best.size(), static_cast<std::size_t>(retention.best)));
+  auto const newest = std::min(steps.size(), static_cast<std::size_t>(retention.newest));
+  std::vector<std::int64_t> old(steps.begin(), steps.end() - static_cast<std::ptrdiff_t>(newest));
+  for (auto const& [loss, step] : best) std::erase(old, step);
+  return old;
 }
 
 std::vector<std::string> remove_all_of(fs::path const& checkpoints) {
@@ -143,16 +166,12 @@ NewFolder::NewFolder(fs::path checkpoints, std::int64_t step)
 void NewFolder::start() {
   with_advice(checkpoints_, [&] {
     fs::create_directory(checkpoints_); // in the run's folder, which is not made anew where it was moved meanwhile
-    std::vector<fs::path> stale;
-    for (auto const& item : fs::directory_iterator(checkpoints_)) {
-      if (is_partial(item.path().filename().string())) stale.push_back(item.path());
-    }
-    for (auto const& folder : stale) remove_own(folder);
+    for (auto const& stale : list_partial(checkpoints_)) remove_own(stale);
     fs::create_directory(partial_);
   });
 }
 
-void NewFolder::publish(std::int64_t keep) {
+void NewFolder::publish(Retention const& retention) {
   with_advice(checkpoints_, [&] {
     sync_to_disk(partial_);
     rename_to_complete();
@@ -165,7 +184,7 @@ void NewFolder::publish(std::int64_t keep) {
     log::warn("'{}' is saved, but the link '{}' cannot be moved to it ({}); move or remove what stands there",
               complete_.string(), (checkpoints_ / latest_name).string(), error.code().message());
   }
-  remove_old(keep);
+  remove_old(retention);
 }
 
 void NewFolder::discard() noexcept {
@@ -205,12 +224,11 @@ void NewFolder::move_latest() {
 }
 
 // Steps after this one come from an earlier run that went farther; they are not older, so they stay.
-void NewFolder::remove_old(std::int64_t keep) {
+void NewFolder::remove_old(Retention const& retention) {
   auto steps = list_steps(checkpoints_);
-  steps.erase(std::lower_bound(steps.begin(), steps.end(), step_), steps.end());
-  auto const kept = static_cast<std::size_t>(keep - 1);
-  for (std::size_t i = 0; i + kept < steps.size(); ++i) {
-    fs::path const old = step_path(checkpoints_, steps[i]);
+  steps.erase(std::upper_bound(steps.begin(), steps.end(), step_), steps.end());
+  for (std::int64_t const step : outdated(checkpoints_, steps, retention)) {
+    fs::path const old = step_path(checkpoints_, step);
     try {
       remove_complete(old);
     } catch (fs::filesystem_error const& error) {

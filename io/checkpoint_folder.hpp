@@ -2,6 +2,8 @@
 // The folders of checkpoints on disk: their names, and the moves that make a finished one appear at once. Private to
 // io.
 
+#include "io/checkpoint.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -20,6 +22,19 @@ std::string rank_file_name(std::int64_t rank);
 std::vector<std::int64_t> list_steps(std::filesystem::path const& checkpoints);
 std::filesystem::path step_path(std::filesystem::path const& checkpoints, std::int64_t step);
 
+/// What saves that did not end have left. Throws std::filesystem's errors, as the next two do.
+std::vector<std::filesystem::path> list_partial(std::filesystem::path const& checkpoints);
+
+/// Removes a checkpoint folder with what kozero wrote in it, or the link that stands for one; a folder with more in it
+/// stays, with that alone.
+void remove_own(std::filesystem::path const& folder);
+/// The same of a complete one, whose name it takes first.
+void remove_complete(std::filesystem::path const& complete);
+
+/// Of `steps`, complete checkpoints, the newest at the end: those that are not to stay.
+std::vector<std::int64_t> outdated(std::filesystem::path const& checkpoints, std::vector<std::int64_t> const& steps,
+                                   Retention const& retention);
+
 /// Removes all checkpoints and `latest` from <run>/checkpoints. What kozero did not write stays and comes back, by its
 /// path there. Throws std::filesystem's errors.
 std::vector<std::string> remove_all_of(std::filesystem::path const& checkpoints);
@@ -32,7 +47,7 @@ void sync_to_disk(std::filesystem::path const& path);
 ///     NewFolder folder(run / "checkpoints", 100);
 ///     folder.start();            // …/step-00000100.partial, empty; leftovers of killed runs are gone
 ///     …                          // fill folder.partial()
-///     folder.publish(3);         // …/step-00000100, `latest`, old ones removed
+///     folder.publish({3});       // …/step-00000100, `latest`, old ones removed
 class NewFolder {
 public:
   NewFolder(std::filesystem::path checkpoints, std::int64_t step);
@@ -41,14 +56,14 @@ public:
   std::filesystem::path const& complete() const { return complete_; }
 
   void start();
-  void publish(std::int64_t keep);
+  void publish(Retention const& retention);
   /// Removes what start() made, as far as that is possible.
   void discard() noexcept;
 
 private:
   void rename_to_complete();
   void move_latest();
-  void remove_old(std::int64_t keep);
+  void remove_old(Retention const& retention);
 
   std::filesystem::path checkpoints_;
   std::int64_t step_;

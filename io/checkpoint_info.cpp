@@ -81,6 +81,15 @@ std::optional<DataFingerprint> get_data(h5::Job const& job, hid_t file, std::str
                          h5::get_text(job, file, (name + "_hash").c_str())};
 }
 
+constexpr char const* held_out_loss_name = "held_out_loss";
+
+/// One that is not finite is none: it is no better than any other.
+std::optional<double> get_held_out_loss(h5::Job const& job, hid_t file) {
+  if (!h5::has_attribute(job, file, held_out_loss_name)) return {};
+  double const loss = h5::get_number(job, file, held_out_loss_name);
+  return std::isfinite(loss) ? std::optional(loss) : std::nullopt;
+}
+
 } // namespace
 
 void write_info(fs::path const& path, CheckpointInfo const& info) {
@@ -101,6 +110,7 @@ void write_info(fs::path const& path, CheckpointInfo const& info) {
   put_data(job, file.id(), training_data_name, info.training_data);
   put_data(job, file.id(), validation_data_name, info.validation_data);
   if (info.evaluation_due) h5::put(job, file.id(), "evaluation_due", std::int64_t{1});
+  if (info.held_out_loss) h5::put(job, file.id(), held_out_loss_name, *info.held_out_loss);
   h5::put_long_text(job, file.id(), "deck", info.deck);
   file.close(job);
 }
@@ -128,8 +138,18 @@ CheckpointInfo read_info(fs::path const& path) {
   info.training_data = get_data(job, file.id(), training_data_name);
   info.validation_data = get_data(job, file.id(), validation_data_name);
   info.evaluation_due = h5::has_attribute(job, file.id(), "evaluation_due");
+  info.held_out_loss = get_held_out_loss(job, file.id());
   info.deck = h5::get_long_text(reading(path, "deck"), file.id(), "deck");
   return info;
+}
+
+std::optional<double> stored_held_out_loss(fs::path const& path) {
+  try {
+    auto const job = reading(path);
+    return get_held_out_loss(job, h5::open_file(path, job).id());
+  } catch (Error const&) {
+    return {};
+  }
 }
 
 std::int64_t read_generation(fs::path const& path) {

@@ -1,7 +1,12 @@
-#include "io/checkpoint.hpp"
+#include "io/checkpoint_save.hpp"
+
+#include "core/format.hpp"
+#include "core/heartbeat.hpp"
 #include "io/checkpoint_file.hpp"
 #include "io/checkpoint_folder.hpp"
 #include "io/checkpoint_order.hpp"
+#include "io/checkpoint_whole.hpp"
+#include "io/disk_space.hpp"
 
 #include <algorithm>
 
@@ -11,16 +16,20 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Runs the task on this rank and waits for the others. If it failed anywhere, every rank throws the first failure.
+/// What went wrong with the task on this rank; empty: nothing.
 template <class Task>
-void together(Ranks& ranks, std::int64_t step, Task&& task) {
-  std::string failure;
+std::string failure_of(Task&& task) {
   try {
     task();
+    return {};
   } catch (std::exception const& error) {
-    failure = error.what();
-    if (failure.empty()) failure = "no reason given";
+    std::string const failure = error.what();
+    return failure.empty() ? "no reason given" : failure;
   }
+}
+
+/// Waits for the others. If it failed anywhere, every rank throws the first failure.
+void agree(Ranks& ranks, std::int64_t step, std::string const& failure) {
   std::int64_t failed = failure.empty() ? 0 : 1;
   ranks.sum(std::span(&failed, 1));
   if (failed == 0) return;
@@ -40,53 +49,133 @@ void share_copies(std::vector<checkpoint::TensorShare>& shares, Ranks& ranks) {
   }
 }
 
+/// Of the tensors' elements; names, shapes and checksums come on top.
+std::int64_t bytes_of(std::vector<checkpoint::TensorShare> const& shares) {
+  std::int64_t bytes = 0;
+  for (auto const& share : shares) bytes += share.interval.size() * size_of(share.type);
+  return bytes;
+}
+
+void require_room(fs::path const& folder, std::int64_t bytes) {
+  auto const free = free_disk_bytes(folder);
+  KOZERO_REQUIRE(!free || *free >= bytes, "the disk of '{}' has {} left for {} (nothing was written); {}",
+                 folder.string(), format_bytes(*free), format_bytes(bytes), checkpoint::write_advice);
+}
+
 } // namespace
 
-fs::path save_checkpoint(fs::path const& run_dir, CheckpointInfo const& info, std::span<StateEntry const> entries,
-                         std::int64_t keep, Ranks& ranks) {
-  KOZERO_REQUIRE(keep >= 1, "checkpoint.keep is {} (the newest checkpoint always stays); set it to 1 or more", keep);
-  bool const leads = ranks.rank() == 0;
-  std::int64_t const step = info.counters.updates_applied;
+struct CheckpointSave::Parts {
+  Parts(CheckpointInfo const& of, Retention const& kept, Ranks& all)
+      : info(of), retention(kept), ranks(all), step(of.counters.updates_applied) {}
 
-  // Ranks may have different working folders; rank 0's counts.
-  std::string checkpoints;
-  together(ranks, step, [&] {
-    if (leads) checkpoints = fs::absolute(run_dir / "checkpoints").lexically_normal().string();
-  });
-  ranks.broadcast(checkpoints, 0);
-  checkpoint::NewFolder folder(checkpoints, step);
+  bool leads() const { return ranks.rank() == 0; }
+
+  template <class Task>
+  void together(Task&& task) {
+    agree(ranks, step, failure_of(task));
+  }
+
+  /// Ranks may have different working folders; rank 0's counts.
+  void agree_on_folder(fs::path const& run_dir) {
+    std::string checkpoints;
+    together([&] {
+      if (leads()) checkpoints = fs::absolute(run_dir / "checkpoints").lexically_normal().string();
+    });
+    ranks.broadcast(checkpoints, 0);
+    folder.emplace(checkpoints, step);
+  }
+
+  void divide(std::span<StateEntry const> entries) {
+    together([&] { own = checkpoint::join(entries); });
+    share_copies(own, ranks);
+    whole = checkpoint::gather_whole(own, ranks);
+    if (!leads()) whole.clear();
+  }
+
+  void start_folder() {
+    std::int64_t bytes = bytes_of(own);
+    ranks.sum(std::span(&bytes, 1));
+    together([&] {
+      if (!leads()) return;
+      folder->start();
+      require_room(folder->partial(), bytes);
+    });
+  }
+
+  void write(std::function<void()> const& gets_on) const {
+    fs::path const& partial = folder->partial();
+    KOZERO_REQUIRE(fs::is_directory(partial),
+                   "the folder '{}' that rank 0 made is not there (not one file system?); set run.dir to a folder that "
+                   "all ranks share",
+                   partial.string());
+    fs::path const file = partial / checkpoint::rank_file_name(ranks.rank());
+    checkpoint::write_rank_file(file, {ranks.rank(), ranks.size(), step}, own, gets_on);
+    checkpoint::sync_to_disk(file);
+    if (!leads()) return;
+    checkpoint::write_whole(partial / checkpoint::whole_name, whole);
+    checkpoint::sync_to_disk(partial / checkpoint::whole_name);
+  }
+
+  /// checkpoint.h5 comes last: with it the folder is a checkpoint.
+  void publish() {
+    fs::path const file = folder->partial() / checkpoint::info_name;
+    info.generation = checkpoint::next_generation(folder->partial().parent_path());
+    checkpoint::write_info(file, info);
+    checkpoint::sync_to_disk(file);
+    folder->publish(retention);
+  }
+
+  CheckpointInfo info;
+  Retention retention;
+  Ranks& ranks;
+  std::int64_t step;
+  std::optional<checkpoint::NewFolder> folder;
   std::vector<checkpoint::TensorShare> own;
-  together(ranks, step, [&] { own = checkpoint::join(entries); });
-  share_copies(own, ranks);
+  std::vector<checkpoint::WholeTensor> whole; // rank 0's
+  std::string failure = "it was not written";
+};
+
+CheckpointSave::CheckpointSave(fs::path const& run_dir, CheckpointInfo const& info, std::span<StateEntry const> entries,
+                               Retention const& retention, Ranks& ranks)
+    : parts_(std::make_unique<Parts>(info, retention, ranks)) {
+  KOZERO_REQUIRE(retention.newest >= 1,
+                 "checkpoint.keep is {} (the newest checkpoint always stays); set it to 1 or more", retention.newest);
+  parts_->info.ranks = ranks.size();
+  parts_->agree_on_folder(run_dir);
+  parts_->divide(entries);
   try {
-    together(ranks, step, [&] {
-      if (leads) folder.start();
-    });
-    together(ranks, step, [&] {
-      KOZERO_REQUIRE(
-          fs::is_directory(folder.partial()),
-          "the folder '{}' that rank 0 made is not there (not one file system?); set run.dir to a folder that "
-          "all ranks share",
-          folder.partial().string());
-      fs::path const file = folder.partial() / checkpoint::rank_file_name(ranks.rank());
-      checkpoint::write_rank_file(file, {ranks.rank(), ranks.size(), step}, own);
-      checkpoint::sync_to_disk(file);
-      if (leads) {
-        CheckpointInfo complete = info;
-        complete.ranks = ranks.size();
-        complete.generation = checkpoint::next_generation(checkpoints);
-        checkpoint::write_info(folder.partial() / checkpoint::info_name, complete);
-        checkpoint::sync_to_disk(folder.partial() / checkpoint::info_name);
-      }
-    });
-    together(ranks, step, [&] {
-      if (leads) folder.publish(keep);
-    });
+    parts_->start_folder();
   } catch (Error const&) {
-    if (leads) folder.discard();
+    if (parts_->leads()) parts_->folder->discard();
     throw;
   }
-  return folder.complete();
+}
+
+CheckpointSave::~CheckpointSave() = default;
+
+void CheckpointSave::write(std::function<void()> const& gets_on) noexcept {
+  parts_->failure = failure_of([&] { parts_->write(gets_on); });
+}
+
+fs::path CheckpointSave::commit(std::string const& state_hash) {
+  parts_->info.state_hash = state_hash;
+  try {
+    agree(parts_->ranks, parts_->step, parts_->failure);
+    parts_->together([&] {
+      if (parts_->leads()) parts_->publish();
+    });
+  } catch (Error const&) {
+    if (parts_->leads()) parts_->folder->discard();
+    throw;
+  }
+  return parts_->folder->complete();
+}
+
+fs::path save_checkpoint(fs::path const& run_dir, CheckpointInfo const& info, std::span<StateEntry const> entries,
+                         Retention const& retention, Ranks& ranks) {
+  CheckpointSave save(run_dir, info, entries, retention, ranks);
+  save.write([] { heartbeat().beat(); });
+  return save.commit(info.state_hash);
 }
 
 } // namespace kozero

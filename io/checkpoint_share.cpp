@@ -11,6 +11,12 @@ namespace kozero::checkpoint {
 
 namespace {
 
+void require_name(TensorShare const& share, std::string const& name) {
+  bool const usable = !name.empty() && name != "." && name.find('/') == std::string::npos;
+  KOZERO_REQUIRE(usable, "'{}' of state '{}/{}' cannot name a dataset (HDF5 reserves '/' and '.'); rename it", name,
+                 share.name, share.kind);
+}
+
 /// Brings the entries into order and finds the interval that they are.
 void settle(TensorShare& share) {
   auto& entries = share.entries;
@@ -61,7 +67,11 @@ std::vector<TensorShare> join(std::span<StateEntry const> entries) {
                    entry.kind);
     if (!entry.interval.empty()) share.entries.push_back(entry);
   }
-  for (TensorShare& share : shares) settle(share);
+  for (TensorShare& share : shares) {
+    require_name(share, share.name);
+    require_name(share, share.kind);
+    settle(share);
+  }
   return shares;
 }
 

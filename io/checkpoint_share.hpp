@@ -25,7 +25,7 @@ struct TensorShare {
 };
 
 /// Puts the entries of each (name, kind) together, in the order in which these first appear. Error where two entries
-/// of a tensor overlap, leave a gap or do not agree on shape and type.
+/// of a tensor overlap, leave a gap or do not agree on shape and type, or where HDF5 has no such names.
 std::vector<TensorShare> join(std::span<StateEntry const> entries);
 
 } // namespace kozero::checkpoint

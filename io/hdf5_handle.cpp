@@ -14,11 +14,10 @@ namespace kozero::h5 {
 void prepare_library() {
   static bool const ready = [] {
     // At exit HDF5 would try again to write files that it could not write, and 1.10 crashes on that.
-    bool const first = H5dont_atexit() >= 0;
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    return first;
+    return H5dont_atexit() >= 0;
   }();
-  KOZERO_REQUIRE(ready, "HDF5 was used before it was prepared (a fault of kozero); please report it");
+  thread_local herr_t const is_quiet = H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); // errors are each thread's own
+  KOZERO_REQUIRE(ready && is_quiet >= 0, "HDF5 was used before it was prepared (a fault of kozero); please report it");
 }
 
 namespace {
@@ -162,6 +161,12 @@ File open_file(std::filesystem::path const& path, Job const& job) {
   KOZERO_REQUIRE(!other, "{} (it is {}, which is not followed or waited for); {}", job.problem, *other, job.advice);
   auto const access = file_access(job);
   return File(KOZERO_HDF5_CALL(job, H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id())));
+}
+
+int descriptor_of(Job const& job, hid_t file) {
+  void* descriptor = nullptr;
+  KOZERO_HDF5_CALL(job, H5Fget_vfd_handle(file, H5P_DEFAULT, &descriptor));
+  return *static_cast<int const*>(descriptor);
 }
 
 Group open_group(Job const& job, hid_t file, std::string const& path) {

@@ -62,12 +62,15 @@ using Datatype = Handle<H5Tclose>;
 using Attribute = Handle<H5Aclose>;
 using Properties = Handle<H5Pclose>;
 
-/// Must come before any other call of HDF5 in the process; whoever calls HDF5 without a file calls it first.
+/// Must come before any other call of HDF5 in a thread; whoever calls HDF5 without a file calls it first.
 void prepare_library();
 
 File create_file(std::filesystem::path const& path, Job const& job);
 /// For reading; a plain file.
 File open_file(std::filesystem::path const& path, Job const& job);
+
+/// The system's descriptor of a file.
+int descriptor_of(Job const& job, hid_t file);
 
 /// What is in the file itself: an Error where a part of `path` is a link to elsewhere, or where the elements of a
 /// dataset are in other files.

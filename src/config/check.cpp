@@ -110,6 +110,10 @@ private:
       warning({"evaluate.every", "data.validation"},
               "has no effect (data.validation is 0: nothing is held out); give data.validation a fraction or a file");
     }
+    if (fraction && *fraction == 0 && sound({"checkpoint.keep_best"}) && config_.checkpoint.keep_best > 0) {
+      warning({"checkpoint.keep_best", "data.validation"},
+              "has no effect (data.validation is 0: nothing is held out); give data.validation a fraction or a file");
+    }
   }
 
   void batch() {

@@ -138,9 +138,22 @@ struct MemoryConfig {
   friend bool operator==(MemoryConfig const&, MemoryConfig const&) = default;
 };
 
+/// How often something happens: every so many updates or, where there are seconds, every so many of these.
+struct Every {
+  Every(std::int64_t n_updates = 0) : updates(n_updates) {}
+  std::int64_t updates = 0; // 0: never
+  std::optional<double> seconds;
+  friend bool operator==(Every const&, Every const&) = default;
+};
+
+enum class SaveFailure { go_on, stop };
+
 struct CheckpointConfig {
-  std::int64_t every = 0; // updates; 0: at the end alone
-  std::int64_t keep = 3;  // newest ones that stay
+  Every every;                               // 0: at the end alone
+  std::int64_t keep = 3;                     // newest ones that stay
+  std::int64_t keep_best = 0;                // and those of the least held-out loss
+  SaveFailure on_error = SaveFailure::go_on; // what a save that fails does to the run
+  bool in_background = false;                // key async: a copy of the state is written while training goes on
   friend bool operator==(CheckpointConfig const&, CheckpointConfig const&) = default;
 };
 

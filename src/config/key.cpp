@@ -1,6 +1,7 @@
 // Values of keys as text, and text as values.
 #include "config/key.hpp"
 
+#include "config/config.hpp"
 #include "config/units.hpp"
 #include "core/error.hpp"
 
@@ -51,6 +52,19 @@ std::string assign_number(T& field, std::string const& text, Key const& key) {
   // A fault of the general kind ("is not a number") comes without advice: what to do depends on the key.
   bool const wants_advice = !parsed.fault.empty() && parsed.fault.find(';') == std::string::npos;
   return wants_advice ? parsed.fault + "; write " + legal_values(key) : parsed.fault;
+}
+
+/// A whole number of updates, or a time. What is neither is told as a number would be.
+std::string assign_every(Every& field, std::string const& text, Key const& key) {
+  if (Parsed<double> const time = parse_seconds(text); time.value) {
+    field = Every();
+    field.seconds = time.value;
+    return {};
+  }
+  Every by_number;
+  std::string fault = assign_number(by_number.updates, text, key);
+  if (fault.empty()) field = by_number;
+  return fault;
 }
 
 std::string assign_string(std::string& field, std::string const& text) {
@@ -115,6 +129,7 @@ std::string legal_values(Key const& key) {
           [&](std::optional<double>*) { return number + ", or none"; },
           [&](std::array<double, 2>*) { return "two numbers [a, b], each" + limits; },
           [](bool*) { return std::string("true or false"); }, [](std::string*) { return std::string("a text"); },
+          [&](Every*) { return fmt::format("{}, or a time above 0 such as 30min ({})", whole_number, time_units()); },
           [](Choice const& choice) { return (choice.words.size() > 1 ? "one of " : "") + joined(choice.words); }},
       key.slot);
 }
@@ -125,6 +140,10 @@ std::string text_of(Key const& key) {
                                },
                                [](bool* field) { return std::string(*field ? "true" : "false"); },
                                [](std::string* field) { return *field; },
+                               [](Every* field) {
+                                 return field->seconds ? print_seconds(*field->seconds)
+                                                       : print(field->updates, Measure::number);
+                               },
                                [](Choice const& choice) { return choice.get(); },
                                [&]<class T>(T* field) {
                                  if constexpr (is_optional<T>)
@@ -144,6 +163,7 @@ std::string assign(Key const& key, std::string const& text, std::size_t element)
                    return parsed.fault;
                  },
                  [&](std::string* field) { return assign_string(*field, text); },
+                 [&](Every* field) { return assign_every(*field, text, key); },
                  [&](Choice const& choice) { return assign_choice(choice, text); },
                  [&]<class T>(T* field) {
                    if constexpr (is_optional<T>) {
@@ -161,6 +181,7 @@ std::string limits_fault(Key const& key) {
   bool const legal = std::visit(
       Overloaded{[&](std::array<double, 2>* field) { return contains((*field)[0]) && contains((*field)[1]); },
                  [](bool*) { return true; }, [](std::string*) { return true; }, [](Choice const&) { return true; },
+                 [&](Every* field) { return field->seconds ? *field->seconds > 0 : contains(field->updates); },
                  [&]<class T>(T* field) {
                    if constexpr (is_optional<T>)
                      return !*field || contains(**field);

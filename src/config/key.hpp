@@ -24,9 +24,11 @@ struct Choice {
   std::function<void(std::string const&)> set; // one of `words`
 };
 
+struct Every; // config/config.hpp
+
 /// The field that a key stands for. An empty optional is the word none.
 using Slot = std::variant<std::int64_t*, std::optional<std::int64_t>*, double*, std::optional<double>*,
-                          std::array<double, 2>*, bool*, std::string*, Choice>;
+                          std::array<double, 2>*, bool*, std::string*, Every*, Choice>;
 
 /// The legal interval of a number. Numbers are finite beside.
 struct Limits {

@@ -181,8 +181,15 @@ std::vector<Key> keys_of(Config& c) {
       {"memory.host_limit", &c.memory.host_limit_bytes, positive, harmless,
        "most bytes a rank on the host; none: what the host and its control groups have left", Measure::bytes},
 
-      {"checkpoint.every", &c.checkpoint.every, at_least_0, harmless, "updates between two; 0: at the end alone"},
+      {"checkpoint.every", &c.checkpoint.every, at_least_0, harmless,
+       "updates or time between two; 0: at the end alone"},
       {"checkpoint.keep", &c.checkpoint.keep, at_least_1, harmless, "newest ones that stay"},
+      {"checkpoint.keep_best", &c.checkpoint.keep_best, at_least_0, harmless,
+       "ones of the least held-out loss that stay beside them; before each save the run evaluates then"},
+      {"checkpoint.on_error", choice(c.checkpoint.on_error, {"continue", "stop"}), anything, harmless,
+       "a save that fails, and is not the last: continue warns and saves again when that is due, stop ends the run"},
+      {"checkpoint.async", &c.checkpoint.in_background, anything, harmless,
+       "write a copy of the state while training goes on; the copy takes as much host memory as the rank's state"},
 
       {"metrics.tensorboard", &c.metrics.tensorboard, anything, harmless,
        "write event files for TensorBoard beside metrics.jsonl"},

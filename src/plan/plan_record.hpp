@@ -35,7 +35,7 @@ struct PlanRecord {
   std::size_t chosen = 0;            // the deck's stage
   std::int64_t uncounted_bytes = 0;  // of host memory that no ledger counts: the program, its libraries, their scratch
   std::int64_t checkpoint_bytes = 0; // of the tensors of one checkpoint, all ranks together
-  std::int64_t checkpoints_kept = 1; // checkpoint.keep
+  std::int64_t checkpoints_kept = 1; // checkpoint.keep and keep_best
 
   /// The table of the ZeRO paper (Rajbhandari et al., 2020, figure 1): bytes of model state a rank at stages 0 to 3.
   double paper_parameters = 0, paper_ranks = 0;

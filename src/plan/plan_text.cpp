@@ -126,7 +126,7 @@ std::string stages_table(PlanRecord const& plan) {
 std::string checkpoint_line(PlanRecord const& plan) {
   return fmt::format(
       "\nA checkpoint takes {} on disk for master, m and v, over all ranks; names, shapes and checksums come "
-      "on top.\nWhile one is saved, up to {} are there (checkpoint.keep and the new one).\n",
+      "on top.\nWhile one is saved, up to {} are there (checkpoint.keep, keep_best and the new one).\n",
       format_bytes(plan.checkpoint_bytes), plan.checkpoints_kept + 1);
 }
 

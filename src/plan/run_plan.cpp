@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/version.hpp"
 #include "model/families.hpp"
+#include "plan/disk_plan.hpp"
 #include "plan/rank_plan.hpp"
 #include "plan/start_table.hpp"
 
@@ -42,7 +43,6 @@ PlannedStage plan_stage(Config const& config, BatchShape const& batch) {
 PlanRecord plan_run(Config const& config, BatchShape const& batch) {
   constexpr double paper_parameters = 7.5e9;
   constexpr double paper_ranks = 64;
-  constexpr std::int64_t state_bytes = 12; // of a parameter: master, m and v in fp32
   auto const architecture = architecture_of(config.model);
   std::int64_t const psi = parameter_count(architecture->layout());
   if (static_cast<double>(psi) * 32 * static_cast<double>(batch.accumulate) > 0x1p62) {
@@ -67,8 +67,8 @@ PlanRecord plan_run(Config const& config, BatchShape const& batch) {
                     .device_limit = config.memory.device_limit_bytes,
                     .host_limit = config.memory.host_limit_bytes,
                     .uncounted_bytes = uncounted_host_bytes,
-                    .checkpoint_bytes = state_bytes * psi,
-                    .checkpoints_kept = config.checkpoint.keep,
+                    .checkpoint_bytes = checkpoint_bytes(psi),
+                    .checkpoints_kept = checkpoints_kept(config.checkpoint),
                     .paper_parameters = paper_parameters,
                     .paper_ranks = paper_ranks,
                     .paper_bytes = paper_formulas(paper_parameters, paper_ranks)};

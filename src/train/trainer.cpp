@@ -10,6 +10,7 @@
 #include "io/run_folder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace kozero {
@@ -47,6 +48,7 @@ void Trainer::start() {
     CheckpointInfo const info = training_->restore(*input_.resume);
     hash_ = info.state_hash;
     evaluation_due_ = info.evaluation_due;
+    val_loss_ = info.held_out_loss;
     looked_at_ = info.counters.updates_applied;
     if (is_latest_checkpoint(*input_.resume, input_.folder, group_.ranks))
       saved_at_ = training_->counters().batches_seen;
@@ -134,7 +136,7 @@ RunOutcome Trainer::run() {
 /// The state is that after the last whole batch.
 void Trainer::end_without_data(DataError const& error) {
   try {
-    save();
+    save(Save::last);
   } catch (Error const& failure) {
     throw SharedError(fmt::format("{}. The state is not saved either: {}", error.what(), failure.what()));
   }
@@ -146,8 +148,12 @@ RunOutcome Trainer::go_on() {
   if (evaluation_due_) run_evaluation(stop_asked());
   while (!training_->done()) {
     if (!one_batch()) return finish(RunEnd::stopped_early);
-    evaluation_due_ |= due(input_.config.evaluate.every);
-    if (due(input_.config.checkpoint.every)) save();
+    if (is_written_) finish_save();
+    bool const saves = save_due();
+    bool const evaluates_first = saves && input_.config.checkpoint.keep_best > 0;
+    evaluation_due_ |= due(input_.config.evaluate.every) || evaluates_first;
+    if (evaluates_first) run_evaluation(stop_asked());
+    if (saves) save(Save::on_the_way);
     if (evaluation_due_) run_evaluation(stop_asked());
     looked_at_ = training_->counters().updates_applied;
   }
@@ -156,6 +162,7 @@ RunOutcome Trainer::go_on() {
 }
 
 void Trainer::drain() {
+  finish_save(); // of the state before
   MovedSoFar const before = training_->moved();
   if (training_->drain() == 0) return;
   if (batches_here_ > 0) moved_.note(before, training_->moved());
@@ -165,6 +172,11 @@ void Trainer::drain() {
 /// Whether something that happens every so many updates is due: one of them was applied since the last look.
 bool Trainer::due(std::int64_t every) const {
   return every > 0 && training_->counters().updates_applied / every > looked_at_ / every;
+}
+
+bool Trainer::save_due() const {
+  Every const& every = input_.config.checkpoint.every;
+  return every.seconds ? time_to_save_ : due(every.updates);
 }
 
 StopAsked Trainer::stop_asked() const {
@@ -182,8 +194,15 @@ bool Trainer::one_batch() {
   auto const start = std::chrono::steady_clock::now();
   MovedSoFar const before = training_->moved();
   Heartbeat::Batch const beat;
-  auto const batch = training_->step(stop_asked());
+  auto const& options = input_.config.checkpoint;
+  bool const time_is_up =
+      options.every.seconds && group_.rank() == 0 && seconds_since(save_began_) >= *options.every.seconds;
+  std::array<std::int64_t, 2> joined = {time_is_up, in_background_ && in_background_->is_written()};
+  bool const joins = options.every.seconds || options.in_background;
+  auto const batch = training_->step(stop_asked(), std::span(joined).first(joins ? joined.size() : 0));
   if (!batch) return false;
+  time_to_save_ = joins && joined[0] > 0;
+  is_written_ = joins && joined[1] == group_.size();
   beat.done();
   if (batch->update.applied <= 1) moved_.note(before, training_->moved());
   ++batches_here_;
@@ -207,6 +226,7 @@ void Trainer::look_at_loss_scale(BatchReport const& batch) {
   auto const& [used, next, verdict] = *batch.scaling;
   if (verdict == LossScale::Verdict::exhausted) {
     training_->settle();
+    finish_save();
     throw SharedError(fmt::format("the gradient overflows fp16 at the smallest loss scale, {} (first in {}, batch {}); "
                                   "lower optimizer.lr or use precision.compute: bf16, then {}",
                                   used, batch.update.bad_tensor, training_->counters().batches_seen, way_back()));
@@ -220,6 +240,7 @@ void Trainer::look_at_loss_scale(BatchReport const& batch) {
 void Trainer::look_at_skips(BatchReport const& batch) {
   if (skips_in_row_ < input_.config.optimizer.max_skips) return;
   training_->settle();
+  finish_save();
   throw SharedError(fmt::format("{} updates were skipped in a row (the gradient is not finite, first in {}); lower "
                                 "optimizer.lr or look at the data of batch {}, then {}",
                                 skips_in_row_, batch.update.bad_tensor, training_->counters().batches_seen,
@@ -304,35 +325,96 @@ void Trainer::run_evaluation(StopAsked const& asked) {
             format_duration(seconds_since(start_)));
 }
 
-void Trainer::save() {
-  auto const start = std::chrono::steady_clock::now();
-  training_->settle();
-  find_folder();
-  if (is_saved()) return;
+/// What checkpoint.h5 says of the state as it is, but for its hash.
+CheckpointInfo Trainer::describe_state() const {
   CheckpointInfo info = training_->checkpoint_info();
   info.deck = input_.resolved_deck;
-  info.state_hash = training_->state_hash();
   info.version = version();
   info.evaluation_due = evaluation_due_;
+  if (evaluated_at_ == info.counters.batches_seen) info.held_out_loss = val_loss_;
   info.text = input_.corpus.train.file->is_text();
   info.training_data = input_.corpus.train.file->fingerprint();
   if (auto const* const file = input_.corpus.validation_file()) info.validation_data = file->fingerprint();
-  find_folder(); // the hash took its time
   if (metrics_) info.metrics = metrics_->mark();
-  auto const path =
-      save_checkpoint(input_.folder, info, training_->state(), input_.config.checkpoint.keep, group_.ranks);
-  saved_at_ = info.counters.batches_seen;
-  hash_ = info.state_hash;
-  stop_.expect_to_take(2 * seconds_since(start)); // disks have bad days
+  return info;
+}
+
+void Trainer::save(Save which) {
+  finish_save(); // two are never under way
+  save_began_ = std::chrono::steady_clock::now();
+  training_->settle();
+  find_folder();
+  if (is_saved()) return;
+  try {
+    if (input_.config.checkpoint.in_background && which == Save::on_the_way) {
+      save_in_background();
+    } else {
+      save_now();
+    }
+  } catch (SharedError const& failure) {
+    meet_failure(which, failure);
+  }
+}
+
+void Trainer::save_now() {
+  std::string const hash = training_->state_hash();
+  find_folder(); // the hash took its time
+  CheckpointInfo info = describe_state();
+  info.state_hash = hash;
+  auto const path = save_checkpoint(input_.folder, info, training_->state(), retention(), group_.ranks);
+  note_saved({info.counters.batches_seen, save_began_}, hash, path);
+}
+
+/// Training waits for a copy of the state; a thread writes it.
+void Trainer::save_in_background() {
+  CheckpointInfo const info = describe_state();
+  auto files =
+      std::make_unique<CheckpointSave>(input_.folder, info, training_->take_snapshot(), retention(), group_.ranks);
+  being_saved_ = {info.counters.batches_seen, save_began_};
+  in_background_.emplace(std::move(files), [this] { training_->prepare_snapshot_hash(); });
+}
+
+/// Commits what was written beside the training, or waits for it. Collective.
+void Trainer::finish_save() {
+  if (!in_background_) return;
+  in_background_->wait();
+  training_->settle();
+  std::string const hash = training_->snapshot_hash();
+  try {
+    auto const path = in_background_->commit(hash);
+    in_background_.reset();
+    note_saved(being_saved_, hash, path);
+  } catch (SharedError const& failure) {
+    in_background_.reset();
+    meet_failure(Save::on_the_way, failure);
+  }
+}
+
+void Trainer::note_saved(SavedState const& saved, std::string const& hash, std::filesystem::path const& path) {
+  saved_at_ = saved.batches_seen;
+  hash_ = hash;
+  stop_.expect_to_take(2 * seconds_since(saved.start)); // disks have bad days
   progress_.clear();
   log::info("saved {}", path.string());
+}
+
+Retention Trainer::retention() const { return {input_.config.checkpoint.keep, input_.config.checkpoint.keep_best}; }
+
+void Trainer::meet_failure(Save which, SharedError const& failure) {
+  if (which == Save::last || input_.config.checkpoint.on_error == SaveFailure::stop) throw failure;
+  progress_.clear();
+  log::warn(
+      "{}. The run goes on with the earlier checkpoints as they were (checkpoint.on_error is continue), and saves "
+      "again when the next save is due",
+      failure.what());
 }
 
 /// Saves first, so that no evaluation stands between a signal and the checkpoint.
 RunOutcome Trainer::finish(RunEnd end) {
   bool const done = end == RunEnd::done;
   std::string const reason = done ? "done" : stop_reason_of_ranks();
-  save();
+  if (done && input_.config.checkpoint.keep_best > 0) run_evaluation(stop_asked());
+  save(Save::last);
   if (done) run_evaluation({}); // a run that is told to stop now is done all the same
   RunOutcome outcome{.end = end, .moved = moved_};
   Counters const& counters = training_->counters();

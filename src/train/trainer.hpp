@@ -6,6 +6,7 @@
 #include "io/event_file.hpp"
 #include "io/metrics.hpp"
 #include "io/run_folder.hpp"
+#include "train/background_save.hpp"
 #include "train/progress.hpp"
 #include "train/stop.hpp"
 #include "train/training.hpp"
@@ -59,6 +60,7 @@ private:
   void look_after_folder();
   void find_folder();
   bool is_saved() const;
+  bool save_due() const;
   bool one_batch();
   void record(BatchReport const& batch, double seconds);
   void look_at_loss_scale(BatchReport const& batch);
@@ -66,7 +68,16 @@ private:
   void look_at_skips(BatchReport const& batch);
   StopAsked stop_asked() const;
   void run_evaluation(StopAsked const& asked);
-  void save();
+  enum class Save { on_the_way, last };
+  void save(Save which);
+  CheckpointInfo describe_state() const;
+  void save_now();
+  void save_in_background();
+  struct SavedState;
+  void note_saved(SavedState const& saved, std::string const& hash, std::filesystem::path const& path);
+  Retention retention() const;
+  void meet_failure(Save which, SharedError const& failure);
+  void finish_save();
   void drain();
   RunOutcome finish(RunEnd end);
   void show_progress(BatchReport const& batch, double seconds);
@@ -92,13 +103,24 @@ private:
   bool evaluation_due_ = false;    // one that checkpoints owe until it is made
   std::int64_t evaluated_at_ = -1; // batches_seen of the last evaluation
   std::int64_t saved_at_ = -1;     // and of the newest checkpoint in the run's folder
-  std::string hash_;               // of the state at saved_at_
+  std::chrono::steady_clock::time_point save_began_ = start_;
+  bool time_to_save_ = false; // as rank 0's clock has it
+  std::string hash_;          // of the state at saved_at_
   std::chrono::steady_clock::time_point folder_seen_ = start_;
   std::optional<double> loss_, val_loss_;
   std::int64_t logged_batches_ = 0; // batches_here_ at the last line of the log
   double logged_seconds_ = 0;       // of batches until then
   double batch_seconds_ = 0;        // of all batches here
   bool loss_of_log_noted_ = false;
+
+  /// The state that a save is of.
+  struct SavedState {
+    std::int64_t batches_seen = 0;
+    std::chrono::steady_clock::time_point start;
+  };
+  SavedState being_saved_;
+  bool is_written_ = false;                     // by all ranks, as they have told each other
+  std::optional<BackgroundSave> in_background_; // of being_saved_; writes from memory of training_
 };
 
 /// Builds a trainer on all ranks and runs it. Collective.

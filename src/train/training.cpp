@@ -43,6 +43,11 @@ TrainingOf<T>::TrainingOf(TrainingSetup const& setup, Group const& group, Ledger
             group.rank(), ledger),
       batch_loss_(setup.batch, ledger) {
   if (setup.config.precision.compute == ComputeType::fp16) loss_scale_.emplace(setup.config.precision.loss_scale);
+  if (!setup.config.checkpoint.in_background) return;
+  snapshot_.emplace(Snapshot{StateSnapshot(state_to_write(), pending_gradient_bytes(), ledger), {}, {}, {}});
+  if (plan_.optimizer() == Plan::Keep::whole && plan_.ranks() > 1) return;
+  snapshot_->hash.emplace(plan_, model_.layout(), snapshot_->state.copies(), group.ranks, ledger,
+                          StateHash::DeviceAccess::reached);
 }
 
 template <class T>
@@ -80,6 +85,44 @@ std::vector<StateEntry> TrainingOf<T>::state() const {
   return state_entries(model_.layout(), engine_.state());
 }
 
+/// Where all ranks hold copies, each writes a part.
+template <class T>
+std::vector<HeldState> TrainingOf<T>::state_to_write() const {
+  auto held = engine_.state();
+  if (plan_.optimizer() == Plan::Keep::shard) return held;
+  for (HeldState& array : held) {
+    Interval const part = Partition(array.interval.size(), plan_.ranks()).shard(plan_.rank());
+    array.data = static_cast<unsigned char*>(array.data) + part.begin * size_of(array.type);
+    array.interval = part;
+  }
+  return held;
+}
+
+template <class T>
+std::vector<StateEntry> TrainingOf<T>::take_snapshot() {
+  if (!snapshot_->hash) snapshot_->hex = state_hash();
+  snapshot_->state.take(lane_, state_to_write());
+  return state_entries(model_.layout(), snapshot_->state.copies());
+}
+
+template <class T>
+void TrainingOf<T>::prepare_snapshot_hash() {
+  if (snapshot_->hash) snapshot_->digests = snapshot_->hash->prepare();
+}
+
+template <class T>
+std::string TrainingOf<T>::snapshot_hash() {
+  return snapshot_->hash ? snapshot_->hash->hex(lane_, snapshot_->digests) : snapshot_->hex;
+}
+
+template <class T>
+std::int64_t TrainingOf<T>::pending_gradient_bytes() const {
+  if (!plan_.delays()) return 0;
+  std::int64_t elements = 0;
+  for (auto const& piece : plan_.pieces(model_.layout())) elements += piece.interval.size();
+  return elements * size_of(plan_.gradients_as_computed() ? dtype_of<T> : DType::f32);
+}
+
 template <class T>
 std::int64_t TrainingOf<T>::next_update() const {
   return counters_.updates_applied + (has_pending() ? 1 : 0) + 1;
@@ -98,19 +141,25 @@ std::optional<double> TrainingOf<T>::loss_scale() const {
 }
 
 /// Loads tokens; the valid targets of all ranks, or nothing where any has been asked to stop. One message says both,
-/// and that a rank's tokens cannot be read.
+/// and that a rank's tokens cannot be read; in it `joined` become their sums over ranks.
 template <class T>
 template <class Load>
-std::optional<std::int64_t> TrainingOf<T>::load_agreed(StopAsked const& asked, Load const& load) const {
+std::optional<std::int64_t> TrainingOf<T>::load_agreed(StopAsked const& asked, Load const& load,
+                                                       std::span<std::int64_t> joined) const {
+  KOZERO_ASSERT(joined.size() <= most_joined);
   std::string failure;
-  std::array<std::int64_t, 3> sums = {0, asked && asked() ? 1 : 0, 0}; // targets, ranks that stop, ranks that failed
+  // Targets, ranks that stop, ranks that failed; and what others join.
+  std::array<std::int64_t, 3 + most_joined> sums = {0, asked && asked() ? 1 : 0, 0};
+  auto const others = std::span(sums).subspan(3, joined.size());
+  std::ranges::copy(joined, others.begin());
   try {
     sums[0] = load();
   } catch (Error const& error) {
     failure = error.what();
     sums[2] = 1;
   }
-  group_.ranks.sum(std::span<std::int64_t>(sums));
+  group_.ranks.sum(std::span(sums).first(3 + joined.size()));
+  std::ranges::copy(others, joined.begin());
   if (sums[2] > 0) share_data_error(group_.ranks, failure);
   if (sums[1] > 0) return std::nullopt;
   return sums[0];
@@ -125,8 +174,9 @@ bool TrainingOf<T>::stop_agreed(StopAsked const& asked) const {
 }
 
 template <class T>
-std::optional<BatchReport> TrainingOf<T>::step(StopAsked const& asked) {
-  auto const valid = load_agreed(asked, [this] { return feed_.load_training(counters_.batches_seen); });
+std::optional<BatchReport> TrainingOf<T>::step(StopAsked const& asked, std::span<std::int64_t> joined) {
+  auto const valid = load_agreed(
+      asked, [this] { return feed_.load_training(counters_.batches_seen); }, joined);
   if (!valid) return std::nullopt;
   std::int64_t const t = next_update();
   StepInput const input{

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,9 +78,11 @@ public:
 
   /// Whether the run's last update has been applied or is pending.
   virtual bool done() const = 0;
-  /// The next batch, or nothing where the ranks agree to stop; a batch that was begun then counts for nothing.
+  /// The next batch, or nothing where the ranks agree to stop; a batch that was begun then counts for nothing. The
+  /// numbers `joined`, at most `most_joined`, become their sums over the ranks, by a message that a batch needs anyway.
   /// DataError where its tokens cannot be read; so does evaluate.
-  virtual std::optional<BatchReport> step(StopAsked const& asked = {}) = 0;
+  virtual std::optional<BatchReport> step(StopAsked const& asked = {}, std::span<std::int64_t> joined = {}) = 0;
+  static constexpr std::size_t most_joined = 4;
   /// Applies what is pending, where the run has an update left for it; else that stays for a longer run. Returns how
   /// many updates that were.
   virtual std::int64_t drain() = 0;
@@ -97,6 +100,17 @@ public:
   virtual bool has_pending() const = 0;
   /// This rank's pieces of the state: what a checkpoint holds.
   virtual std::vector<StateEntry> state() const = 0;
+
+  // With checkpoint.async alone: what is to be written beside further steps.
+
+  /// A copy in host memory of what this rank has to write of a checkpoint, which stays as it is until the next one is
+  /// taken.
+  virtual std::vector<StateEntry> take_snapshot() = 0;
+  /// Most of the work for its hash, of this rank alone, by any thread.
+  virtual void prepare_snapshot_hash() = 0;
+  /// Of the state that the snapshot was taken of, once all ranks have prepared it.
+  virtual std::string snapshot_hash() = 0;
+
   /// The same on every rank, for every stage, offload and N.
   virtual std::string state_hash() const = 0;
   /// What a checkpoint says of the training beside its tensors; deck, version and kind of tokens are others' to add.

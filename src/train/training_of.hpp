@@ -2,6 +2,8 @@
 #include "optim/loss_scale.hpp"
 #include "train/batch_loss.hpp"
 #include "train/training.hpp"
+#include "zero/state_hash.hpp"
+#include "zero/state_snapshot.hpp"
 
 namespace kozero {
 
@@ -14,7 +16,7 @@ public:
   void initialise() override;
   CheckpointInfo restore(std::filesystem::path const& checkpoint) override;
   bool done() const override { return next_update() > setup_.config.run.updates; }
-  std::optional<BatchReport> step(StopAsked const& asked = {}) override;
+  std::optional<BatchReport> step(StopAsked const& asked = {}, std::span<std::int64_t> joined = {}) override;
   std::int64_t drain() override;
   void settle() override { engine_.settle(lane_); }
   std::optional<double> evaluate(StopAsked const& asked = {}) override;
@@ -22,6 +24,9 @@ public:
   Counters const& counters() const override { return counters_; }
   bool has_pending() const override { return engine_.pending().has_value(); }
   std::vector<StateEntry> state() const override;
+  std::vector<StateEntry> take_snapshot() override;
+  void prepare_snapshot_hash() override;
+  std::string snapshot_hash() override;
   std::string state_hash() const override { return engine_.state_hash(lane_); }
   CheckpointInfo checkpoint_info() const override;
   MovedSoFar moved() const override { return {group_.ranks.traffic(), engine_.link()}; }
@@ -40,9 +45,12 @@ public:
   void set_loss_scale(double scale) { loss_scale_->restore({.scale = scale}); }
 
 private:
+  std::vector<HeldState> state_to_write() const;
+  std::int64_t pending_gradient_bytes() const;
   double rate_of(std::int64_t update) const;
   template <class Load>
-  std::optional<std::int64_t> load_agreed(StopAsked const& asked, Load const& load) const;
+  std::optional<std::int64_t> load_agreed(StopAsked const& asked, Load const& load,
+                                          std::span<std::int64_t> joined = {}) const;
   bool stop_agreed(StopAsked const& asked) const;
   BatchReport account_for(StepReport const& step, StepInput const& input);
 
@@ -55,6 +63,15 @@ private:
   BatchFeed feed_;
   BatchLoss batch_loss_;
   std::optional<LossScale> loss_scale_; // fp16 alone
+
+  /// With checkpoint.async alone.
+  struct Snapshot {
+    StateSnapshot state;
+    std::optional<StateHash> hash; // of state; none where each rank has a part of what all hold
+    StateHash::Digests digests;
+    std::string hex; // of the whole state, then
+  };
+  std::optional<Snapshot> snapshot_;
   Counters counters_;
 };
 

@@ -27,7 +27,7 @@ Engine<T>::Engine(Plan const& plan, ModelLayout layout, std::vector<UnitUses> us
       params_(make_param_store<T>(plan_, layout_, uses_, group.collectives, ledger)),
       grads_(make_grad_store(plan_, dtype_of<T>, layout_, uses_, group.collectives, ledger, link_)),
       check_(plan_, layout_, group.ranks, ledger), optimizer_(plan_, layout_, master_in(*params_), ledger),
-      host_update_(plan_, optimizer_, ledger, link_), hash_(plan_, layout_, optimizer_, group.ranks, ledger) {}
+      host_update_(plan_, optimizer_, ledger, link_), hash_(plan_, layout_, optimizer_.held(), group.ranks, ledger) {}
 
 template <class T>
 void Engine<T>::initialise(Lane const& lane, std::int64_t seed) {

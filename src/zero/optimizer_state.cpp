@@ -103,19 +103,4 @@ std::vector<HeldState> OptimizerState::held() const {
   return held;
 }
 
-void OptimizerState::copy_to_host(Lane const& lane, int block, StateKind kind, Interval interval, float* to) const {
-  auto const block_of = [](PieceState const& state) { return state.piece.block; };
-  for (PieceState const& state : of_block(pieces_, block, block_of)) { // they are in block order
-    Interval const common = intersect(interval, state.piece.interval);
-    if (common.empty()) continue;
-    float* const from = state.data(kind) + (common.begin - state.piece.interval.begin);
-    float* const target = to + (common.begin - interval.begin);
-    if (state.piece.space == Space::host) {
-      std::copy_n(from, common.size(), target);
-    } else {
-      copy(lane, on_host(target), on_device(from), common.size());
-    }
-  }
-}
-
 } // namespace kozero

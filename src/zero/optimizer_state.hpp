@@ -33,8 +33,6 @@ public:
   /// Master from (seed, tensor, element); moments zero.
   void initialise(Lane const& lane, ModelLayout const& layout, std::int64_t seed);
   std::vector<HeldState> held() const;
-  /// Elements `interval` of a block, which this rank updates all, to host memory. Waits for the lane.
-  void copy_to_host(Lane const& lane, int block, StateKind kind, Interval interval, float* to) const;
 
   std::vector<PieceState> const& pieces() const { return pieces_; }
 

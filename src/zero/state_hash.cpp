@@ -51,9 +51,9 @@ struct StateHash::Runs {
   }
 };
 
-StateHash::StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState const& state, Ranks& ranks,
+StateHash::StateHash(Plan const& plan, ModelLayout const& layout, std::vector<HeldState> const& state, Ranks& ranks,
                      Ledger& ledger, DeviceAccess device)
-    : layout_(layout), state_(state), ranks_(ranks), owners_(plan.optimizer() == Plan::Keep::shard ? plan.ranks() : 1),
+    : layout_(layout), ranks_(ranks), owners_(plan.optimizer() == Plan::Keep::shard ? plan.ranks() : 1),
       self_(owners_ > 1 ? plan.rank() : 0), device_(device) {
   auto const give_memory = [&]<class Memory>(Buffer<float, Memory>& buffer, std::int64_t chunks) {
     buffer = {ledger, Category::staging, "state hash", chunks * chunk_elements, Buffer<float, Memory>::Init::none};
@@ -63,9 +63,31 @@ StateHash::StateHash(Plan const& plan, ModelLayout const& layout, OptimizerState
     give_memory(edges_out_, std::ssize(kinds));
   }
   if (device_ == DeviceAccess::staged) give_memory(staging_, staged_chunks);
+  for (auto const& held : state) {
+    if (held.kind == StateKind::gradient) continue;
+    if (held.kind == StateKind::master) pieces_.push_back({held.block, held.interval, held.space});
+    pieces_.back().data.at(static_cast<std::size_t>(held.kind)) = static_cast<float*>(held.data);
+  }
 }
 
-std::string StateHash::hex(Lane const& lane) const {
+StateHash::Digests StateHash::prepare() const {
+  KOZERO_ASSERT(device_ == DeviceAccess::reached);
+  Digests all;
+  for (std::size_t b = 0; b < layout_.size(); ++b) {
+    Partition const partition(layout_[b].size(), owners_);
+    Interval const own = partition.shard(self_);
+    std::string digests;
+    for (Chunk const& chunk : owned(chunks_of(layout_[b], partition))) {
+      bool const is_whole = chunk.interval.end <= own.end;
+      Digest const digest = is_whole ? reached_runs(static_cast<int>(b), chunk).digest() : Digest();
+      digests.append(digest.begin(), digest.end());
+    }
+    all.push_back(std::move(digests));
+  }
+  return all;
+}
+
+std::string StateHash::hex(Lane const& lane, Digests const& prepared) const {
   lane.fence("state hash"); // what it is given to do to the state
   Hash128 hash;
   for (std::size_t b = 0; b < layout_.size(); ++b) {
@@ -73,7 +95,8 @@ std::string StateHash::hex(Lane const& lane) const {
     Partition const partition(layout_[b].size(), owners_);
     Chunks const chunks = chunks_of(layout_[b], partition);
     exchange_edges(lane, block, partition, chunks);
-    std::string const own = own_digests(lane, block, partition.shard(self_), chunks);
+    std::string const own =
+        own_digests(lane, block, partition.shard(self_), chunks, prepared.empty() ? nullptr : &prepared[b]);
     auto const digests = owners_ > 1 ? ranks_.gather(own) : std::vector{own};
     std::vector<std::size_t> next(digests.size());
     for (Chunk const& chunk : chunks) { // each owner has made its digests in this order
@@ -120,28 +143,39 @@ void StateHash::exchange_edges(Lane const& lane, int block, Partition const& par
     } else if (chunk.owner < self_ && self_ <= last) {
       Interval const part = intersect(chunk.interval, partition.shard(self_));
       float* const place = place_of(chunk.kind, edges_out_);
-      state_.copy_to_host(lane, block, chunk.kind, part, place);
+      copy_to_host(lane, block, chunk.kind, part, place);
       sends.push_back({chunk.owner, std::as_bytes(run(place, part.size()))});
     }
   }
   ranks_.exchange(sends, receives);
 }
 
-/// The digests of the chunks that this rank owns, one after another, made by the host's threads.
-std::string StateHash::own_digests(Lane const& lane, int block, Interval own, Chunks const& chunks) const {
-  std::vector<Chunk> owned;
-  std::ranges::copy_if(chunks, std::back_inserter(owned), [&](Chunk const& c) { return c.owner == self_; });
-  auto const count = static_cast<std::int64_t>(owned.size());
-  std::int64_t const at_once = device_ == DeviceAccess::staged ? staged_chunks : count;
-  std::string digests(owned.size() * sizeof(Digest), '\0');
-  for (std::int64_t begin = 0; begin < count; begin += at_once) {
+/// Those that this rank owns.
+StateHash::Chunks StateHash::owned(Chunks const& chunks) const {
+  Chunks own;
+  std::ranges::copy_if(chunks, std::back_inserter(own), [&](Chunk const& c) { return c.owner == self_; });
+  return own;
+}
+
+/// The digests of the chunks that this rank owns, one after another, made by the host's threads; of those that are
+/// prepared, only what is open.
+std::string StateHash::own_digests(Lane const& lane, int block, Interval own, Chunks const& chunks,
+                                   std::string const* prepared) const {
+  Chunks const mine = owned(chunks);
+  std::string digests = prepared ? *prepared : std::string(mine.size() * sizeof(Digest), '\0');
+  std::vector<std::int64_t> open;
+  for (std::int64_t c = 0; c < std::ssize(mine); ++c) {
+    if (!prepared || mine[c].interval.end > own.end) open.push_back(c);
+  }
+  std::int64_t const at_once = device_ == DeviceAccess::staged ? staged_chunks : std::ssize(open);
+  for (std::int64_t begin = 0; begin < std::ssize(open); begin += at_once) {
     std::vector<Runs> runs;
-    for (std::int64_t c = begin; c < std::min(begin + at_once, count); ++c) {
-      runs.push_back(runs_of(lane, block, own, owned[c], c - begin));
+    for (std::int64_t n = begin; n < std::min(begin + at_once, std::ssize(open)); ++n) {
+      runs.push_back(runs_of(lane, block, own, mine[open[n]], n - begin));
     }
     launch(HostLane(), "kozero::state_hash", Range{std::ssize(runs)}, [&](std::int64_t r) {
       Digest const digest = runs[r].digest();
-      std::ranges::copy(digest, digests.begin() + (begin + r) * std::ssize(digest));
+      std::ranges::copy(digest, digests.begin() + open[begin + r] * std::ssize(digest));
     });
   }
   return digests;
@@ -151,23 +185,51 @@ std::string StateHash::own_digests(Lane const& lane, int block, Interval own, Ch
 StateHash::Runs StateHash::runs_of(Lane const& lane, int block, Interval own, Chunk const& chunk,
                                    std::int64_t place) const {
   Runs result;
-  std::size_t n = 0;
   if (device_ == DeviceAccess::staged) {
     Interval const part = intersect(chunk.interval, own);
     float* const staging = staging_.data() + place * chunk_elements;
-    state_.copy_to_host(lane, block, chunk.kind, part, staging);
-    result.runs[n++] = run(staging, part.size());
+    copy_to_host(lane, block, chunk.kind, part, staging);
+    result.runs[0] = run(staging, part.size());
   } else {
-    auto const block_of = [](OptimizerState::PieceState const& state) { return state.piece.block; };
-    for (auto const& state : of_block(state_.pieces(), block, block_of)) { // in their order
-      Interval const common = intersect(chunk.interval, state.piece.interval);
-      if (common.empty()) continue;
-      result.runs[n++] = run(state.data(chunk.kind) + (common.begin - state.piece.interval.begin), common.size());
-    }
+    result = reached_runs(block, chunk);
   }
   std::int64_t const rest = chunk.interval.end - own.end;
-  if (rest > 0) result.runs[n] = run(place_of(chunk.kind, edges_in_), rest);
+  auto const free = std::ranges::find_if(result.runs, [](auto const& taken) { return taken.empty(); });
+  if (rest > 0) *free = run(place_of(chunk.kind, edges_in_), rest);
   return result;
+}
+
+/// What this rank has of a chunk, where it is.
+StateHash::Runs StateHash::reached_runs(int block, Chunk const& chunk) const {
+  Runs result;
+  std::size_t n = 0;
+  for (Piece const& piece : pieces_of(block)) { // in their order
+    Interval const common = intersect(chunk.interval, piece.interval);
+    if (common.empty()) continue;
+    float* const data = piece.data.at(static_cast<std::size_t>(chunk.kind));
+    result.runs[n++] = run(data + (common.begin - piece.interval.begin), common.size());
+  }
+  return result;
+}
+
+std::span<StateHash::Piece const> StateHash::pieces_of(int block) const {
+  return of_block(pieces_, block, [](Piece const& piece) { return piece.block; });
+}
+
+/// Elements `interval` of a block, which this rank updates all. Waits for the lane.
+void StateHash::copy_to_host(Lane const& lane, int block, StateKind kind, Interval interval, float* to) const {
+  for (Piece const& piece : pieces_of(block)) {
+    Interval const common = intersect(interval, piece.interval);
+    if (common.empty()) continue;
+    float* const data = piece.data.at(static_cast<std::size_t>(kind));
+    float* const from = data + (common.begin - piece.interval.begin);
+    float* const target = to + (common.begin - interval.begin);
+    if (piece.space != Space::device) {
+      std::copy_n(from, common.size(), target);
+    } else {
+      copy(lane, on_host(target), on_device(from), common.size());
+    }
+  }
 }
 
 void StateHash::require_equal_copies(std::string const& hash) const {

@@ -104,6 +104,8 @@ TEST_CASE("what is legal but hardly meant is a warning", "[check]") {
   CHECK(check(config).warnings.empty());
   config.data.validation = "0.0";
   CHECK(keys(check(config).warnings) == Names{"evaluate.every"});
+  config.checkpoint.keep_best = 1;
+  CHECK(keys(check(config).warnings) == Names{"evaluate.every", "checkpoint.keep_best"});
 }
 
 TEST_CASE("the same bits on any number of ranks want one batch for all of them", "[check]") {

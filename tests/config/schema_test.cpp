@@ -2,11 +2,13 @@
 #include "config/compare.hpp"
 #include "config/schema.hpp"
 #include "support/catch.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <algorithm>
 #include <set>
 
 using namespace kozero;
+using namespace kozero::test;
 
 TEST_CASE("keys are unique, explained, and in the order of their sections", "[schema]") {
   Config config;
@@ -38,7 +40,7 @@ TEST_CASE("every key stands for a field of its own", "[schema]") {
     // Some other legal text for it: none of these is any key's default.
     std::string assigned;
     for (std::string const text : {"3", "2", "0.7", "false", "true", "uint32", "host", "unit", "wsd", "compute", "fp32",
-                                   "gpt2-774m", "7MiB", "7min", "topology"}) {
+                                   "gpt2-774m", "7MiB", "7min", "topology", "stop"}) {
       if (assign(same, text).empty() && text_of(same) != text_of(key)) {
         assigned = text;
         break;
@@ -82,4 +84,26 @@ TEST_CASE("words stand for the enumerators of the same name", "[schema]") {
   CHECK(config.model.size == "gpt2-1.5b");
   set("model.size", "none");
   CHECK(config.model.size.empty());
+}
+
+TEST_CASE("how often something happens is a number of updates or a time", "[schema]") {
+  Config config;
+  auto const keys = keys_of(config);
+  Key const& key = *std::ranges::find(keys, "checkpoint.every", &Key::path);
+  auto const read = [&](char const* text) {
+    REQUIRE(assign(key, text).empty());
+    return limits_fault(key);
+  };
+  CHECK(read("2k").empty());
+  CHECK(config.checkpoint.every == Every(2000));
+  CHECK(text_of(key) == "2000");
+  CHECK(read("90min").empty());
+  CHECK(config.checkpoint.every.seconds == 5400);
+  CHECK(text_of(key) == "90min");
+  CHECK(read("0").empty()); // what was written last counts alone
+  CHECK(config.checkpoint.every == Every());
+  for (char const* const text : {"often", "5m", "5 min", "none"}) CHECK(contains(assign(key, text), {"30min"}));
+  CHECK(contains(assign(key, "1.5"), {"remove the point"}));
+  CHECK(config.checkpoint.every == Every());
+  for (char const* const text : {"-1", "0s", "-5min"}) CHECK(contains(read(text), {text, "out of range", "30min"}));
 }

@@ -31,6 +31,28 @@ public:
     H5Dclose(data);
     return values;
   }
+  /// As they stand in the file.
+  std::vector<unsigned char> bytes(std::string const& dataset) const {
+    hid_t const data = H5Dopen2(id, dataset.c_str(), H5P_DEFAULT);
+    hid_t const space = H5Dget_space(data);
+    hid_t const type = H5Dget_type(data);
+    std::vector<unsigned char> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)) *
+                                      H5Tget_size(type));
+    CHECK(H5Dread(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Dclose(data);
+    return values;
+  }
+  std::vector<std::int64_t> shape(std::string const& dataset) const {
+    hid_t const data = H5Dopen2(id, dataset.c_str(), H5P_DEFAULT);
+    hid_t const space = H5Dget_space(data);
+    std::vector<hsize_t> extents(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space)));
+    H5Sget_simple_extent_dims(space, extents.data(), nullptr);
+    H5Sclose(space);
+    H5Dclose(data);
+    return {extents.begin(), extents.end()};
+  }
   std::vector<long long> attribute(std::string const& object, char const* name, std::size_t count) const {
     std::vector<long long> values(count);
     hid_t const attribute = H5Aopen_by_name(id, object.c_str(), name, H5P_DEFAULT, H5P_DEFAULT);

@@ -5,6 +5,7 @@ Written from the pages of doc/ alone: checkpoints.md (files), numerics.md (state
 numbers, windows, batches), gpt2.md (forward, first values), metrics.md and deck.md. All sums are float64. It compares
 
     each dataset with its checksums, and the state with state_hash
+    each tensor with what tensors.h5 shows
     the held-out loss of the checkpoint's update with that in metrics.jsonl
     the loss of the batch that comes next with that in metrics.jsonl
     the part of metrics.jsonl that the checkpoint was saved with with its hash
@@ -84,6 +85,21 @@ def read_tensors(folder):
         if size != tensors[kind][name].size:
             sys.exit(f"{folder}: {name}/{kind} has {size} elements of {tensors[kind][name].size}")
     return tensors, damages
+
+
+def shown_otherwise(folder, tensors):
+    """What tensors.h5 shows in another way than the rank files have it; None where there is no such file."""
+    if not (folder / "tensors.h5").exists():
+        return None
+    with h5py.File(folder / "tensors.h5") as file:
+        groups = {kind: file["parameters"] if kind == "master" else file["optimizer"][kind] for kind in tensors}
+        shown = {(kind, name) for kind in tensors for name in groups[kind]}
+        wrong = shown ^ {(kind, name) for kind in tensors for name in tensors[kind]}
+        for kind, name in shown - wrong:
+            ours, theirs = tensors[kind][name], groups[kind][name]
+            if theirs.shape != ours.shape or theirs[()].tobytes() != ours.tobytes() or not theirs.is_virtual:
+                wrong.add((kind, name))
+    return sorted(f"{name}/{kind}" for kind, name in wrong)
 
 
 def model_order(layers, version):
@@ -297,6 +313,10 @@ class Checkpoint:
         stored, damages = read_tensors(folder)
         report.line("checksums", f"{len(stored['master'])} tensors of {self.attributes['ranks']} ranks"
                     + (f", damaged: {', '.join(damages)}" if damages else ""), not damages)
+        otherwise = shown_otherwise(folder, stored)
+        if otherwise is not None:
+            report.line("tensors.h5", f"shows {sum(map(len, stored.values()))} arrays whole"
+                        + (f", otherwise: {', '.join(otherwise)}" if otherwise else ""), not otherwise)
         ours = state_hash(stored, model_order(self.layers, self.version), self.version)
         report.line("state_hash", f"{ours}   stored {self.attributes['state_hash']}",
                     ours == self.attributes["state_hash"])

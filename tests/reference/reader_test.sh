@@ -85,6 +85,17 @@ agrees "llm.c, bf16, delayed" llmc/checkpoints/step-00000003
 train ids 1 run.updates=2 checkpoint.every=1 data.train=data/ids data.format=uint32 precision.compute=fp16
 agrees "uint32, fp16, one rank" ids/checkpoints/step-00000001
 
+grep '^tensors.h5  *shows .* arrays whole$' output >/dev/null || fail "tensors.h5 was not compared"
+
+# As any tool sees it, wherever the run has been moved.
+if command -v h5ls >/dev/null; then
+  mv text moved
+  h5ls -r moved/checkpoints/latest/tensors.h5 >output
+  grep '^/parameters/wte.weight  *Dataset {257, ' output >/dev/null || fail "h5ls does not see /parameters/wte.weight"
+  grep '^/optimizer/m/h.0.mlp.fc.bias  *Dataset ' output >/dev/null || fail "h5ls does not see the moments"
+  mv moved text
+fi
+
 for folder in "$former"/*/; do
   agrees "version 1, $(basename "$folder")" "$folder/step-00000004" --metrics "$folder/metrics.jsonl" \
     --data "$former/tokens.bin"
@@ -102,6 +113,7 @@ import h5py
 with h5py.File("text/checkpoints/step-00000003/rank-00001.h5", "r+") as file:
     file["h.0.mlp.fc.weight/m"][5] *= 1 + 2**-20'
 differs "state_hash" text/checkpoints/step-00000003
+grep '^tensors.h5  *shows .* arrays whole$' output >/dev/null || fail "tensors.h5 has elements of its own"
 grep 'damaged: rank-00001.h5/h.0.mlp.fc.weight/m ' output >/dev/null || fail "the damaged dataset was not named"
 "$python" -c '
 import h5py

@@ -253,3 +253,66 @@ TEST_CASE_METHOD(
     CHECK(largest_difference(ranks.losses(), one.losses()) < 1e-5);
   }
 }
+
+TEST_CASE_METHOD(RunFixture,
+                 "a save that fails does not end a run, unless it is the last or the deck says so") { // CASES 37
+  config.checkpoint = {.every = 2, .keep = 9};
+  config.zero.stage = 2;
+  Metrics const clean = trained(config, folder.file("clean"), world);
+  for (int const update : {4, 8}) {
+    // A file stands where the save of this update would make its folder.
+    std::string const run = folder.file(fmt::format("{}", update));
+    std::string const in_the_way = fmt::format("{}/checkpoints/step-{:08}.partial", run, update);
+    auto const block = [&] {
+      if (world.rank() == 0) {
+        std::filesystem::create_directories(run + "/checkpoints");
+        std::ofstream(in_the_way) << "dear";
+      }
+      world.ranks.barrier();
+    };
+    block();
+    auto const message = message_of<SharedError>([&] { run_trainer(config, run, world); });
+    world.ranks.barrier();
+    CHECK(message.empty() == (update == 4));
+    std::vector<int> saved = {2, 4, 6, 8};
+    std::erase(saved, update);
+    for (int const step : {2, 4, 6, 8}) {
+      bool const there = std::filesystem::exists(fmt::format("{}/checkpoints/step-{:08}", run, step));
+      CHECK(there == (std::ranges::count(saved, step) > 0));
+    }
+    if (update == 4) CHECK(Metrics(run).hash() == clean.hash());
+    if (update == 8) CHECK(contains(message, {"update 8 is not saved: rank 0: ", in_the_way}));
+  }
+  config.checkpoint.on_error = SaveFailure::stop;
+  CHECK(contains(message_of<SharedError>([&] { run_trainer(config, folder.file("4"), world); }),
+                 {"update 4 is not saved"}));
+}
+
+TEST_CASE_METHOD(RunFixture, "a run may save by the clock of its first rank") {
+  config.checkpoint = {.every = 0, .keep = 99};
+  config.run.updates = 5;
+  config.checkpoint.every.seconds = world.rank() == 0 ? 1e-6 : 1e6; // their clocks differ
+  Metrics const metrics = trained(config, folder.file("run"), world);
+  for (int step = 1; step <= 5; ++step) {
+    CHECK(std::filesystem::exists(fmt::format("{}/checkpoints/step-{:08}", folder.file("run"), step)));
+  }
+  config.checkpoint.every.seconds = 1e6;
+  CHECK(trained(config, folder.file("rare"), world).hash() == metrics.hash());
+  CHECK(count_checkpoints(folder.file("rare")) == 1);
+}
+
+TEST_CASE_METHOD(RunFixture, "with keep_best a run evaluates what it saves, and the best checkpoint stays") {
+  config.data.validation = "0.1";
+  config.checkpoint = {.every = 2, .keep = 1, .keep_best = 1};
+  config.optimizer.lr = 0.5; // far too much: it gets worse
+  Metrics const metrics = trained(config, folder.file("run"), world);
+  REQUIRE(metrics.evaluations.size() == 4);
+  auto const loss = [](Json const& evaluation) { return evaluation.at("val_loss").get<double>(); };
+  auto const best = std::ranges::min_element(metrics.evaluations, {}, loss);
+  std::int64_t const step = best->at("updates_applied");
+  auto const at = [&](std::int64_t update) { return checkpoint_path(folder.file("run"), update); };
+  REQUIRE(std::filesystem::exists(at(step)));
+  CHECK(CheckpointReader(at(step)).info().held_out_loss == loss(*best));
+  CHECK(CheckpointReader(at(8)).info().held_out_loss == loss(metrics.evaluations.back()));
+  CHECK(count_checkpoints(folder.file("run")) == (step == 8 ? 1 : 2));
+}

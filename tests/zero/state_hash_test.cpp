@@ -8,7 +8,9 @@
 #include "core/hash.hpp"
 #include "model/families.hpp"
 #include "train/state_entries.hpp"
+#include "zero/engine.hpp"
 #include "zero/state_hash.hpp"
+#include "zero/state_snapshot.hpp"
 
 #include <bit>
 
@@ -139,8 +141,26 @@ TEST_CASE_METHOD(World, "state that is staged for the host has the same hash as 
     Plan const plan(sharding, world.rank(), world.size());
     OptimizerState const state(plan, layout, {}, ledger);
     fill(state_entries(layout, state.held()));
-    StateHash const staged(plan, layout, state, world.ranks, ledger, StateHash::DeviceAccess::staged);
+    StateHash const staged(plan, layout, state.held(), world.ranks, ledger, StateHash::DeviceAccess::staged);
     CHECK(staged.hex(Lane()) == expected);
+  }
+}
+
+TEST_CASE_METHOD(World, "what was prepared of a copy has the hash of the state that was copied") {
+  ModelLayout const layout = layout_for(world.size());
+  for (Sharding const& sharding : all_shardings()) {
+    Plan const plan(sharding, world.rank(), world.size());
+    OptimizerState const state(plan, layout, {}, ledger);
+    auto const held = state_entries(layout, state.held());
+    fill(held);
+    StateSnapshot snapshot(state.held(), 0, ledger);
+    StateHash const hash(plan, layout, snapshot.copies(), world.ranks, ledger, StateHash::DeviceAccess::reached);
+    snapshot.take(Lane(), state.held());
+    for (auto const& entry : held) {
+      if (!entry.interval.empty()) flip({entry}, entry.name, entry.kind, entry.interval.begin, 3);
+    }
+    auto const digests = hash.prepare();
+    CHECK(hash.hex(Lane(), digests) == expected_hash(layout));
   }
 }
 

@@ -1,0 +1,35 @@
+#pragma once
+#include "io/checkpoint.hpp"
+
+#include <functional>
+
+namespace kozero {
+
+/// A checkpoint on its way to disk, in three steps, so that the long one may be another thread's:
+///
+///     CheckpointSave save(run_dir, info, entries, retention, ranks);   // collective
+///     save.write([] { heartbeat().beat(); });                         // this rank alone; any thread
+///     fs::path const folder = save.commit(state_hash);                 // collective
+///
+/// What save_checkpoint says of arguments and errors holds here, but the state's hash may come at the end. The memory
+/// of the entries must stay as it is until write() has returned.
+class CheckpointSave {
+public:
+  CheckpointSave(std::filesystem::path const& run_dir, CheckpointInfo const& info, std::span<StateEntry const> entries,
+                 Retention const& retention, Ranks& ranks);
+  ~CheckpointSave();
+  CheckpointSave(CheckpointSave const&) = delete;
+  CheckpointSave& operator=(CheckpointSave const&) = delete;
+
+  /// Writes this rank's files and forces them to disk. What goes wrong is commit()'s to tell. `gets_on` is called now
+  /// and then.
+  void write(std::function<void()> const& gets_on) noexcept;
+  /// Gives the checkpoint its name if all ranks have written it, else removes what they wrote and throws.
+  std::filesystem::path commit(std::string const& state_hash);
+
+private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+} // namespace kozero

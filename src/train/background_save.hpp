@@ -1,0 +1,40 @@
+#pragma once
+#include "io/checkpoint_save.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+
+namespace kozero {
+
+/// A checkpoint whose files a thread of its own writes while the run goes on. Of a process there is one at a time, and
+/// nobody else uses HDF5 meanwhile: its library knows one thread.
+///
+///     BackgroundSave save(std::make_unique<CheckpointSave>(…), [&] { training.prepare_snapshot_hash(); });
+///     …                                             // until save.is_written() on all ranks, say
+///     save.wait();
+///     save.commit(training.snapshot_hash());       // collective
+class BackgroundSave {
+public:
+  /// The thread does `also`, which does not throw, too.
+  BackgroundSave(std::unique_ptr<CheckpointSave> save, std::function<void()> also);
+  /// Waits for the thread; what is not finished is no checkpoint.
+  ~BackgroundSave();
+  BackgroundSave(BackgroundSave const&) = delete;
+  BackgroundSave& operator=(BackgroundSave const&) = delete;
+
+  /// This rank's files are on disk, or failed to come there.
+  bool is_written() const { return is_written_.load(std::memory_order_acquire); }
+  void wait();
+  std::filesystem::path commit(std::string const& state_hash) { return save_->commit(state_hash); }
+
+private:
+  std::unique_ptr<CheckpointSave> save_;
+  std::atomic<bool> is_written_ = false;
+  std::atomic<std::int64_t> parts_written_ = 0; // by which one sees that it gets on
+  std::thread thread_;                          // last: it uses the rest
+};
+
+} // namespace kozero
