@@ -266,6 +266,7 @@ int run_program(int argc, char** argv) {
   std::optional<SignalListener> listener; // outlives the runtime: what MPI and Kokkos start inherits what is blocked
   if (command_line.signals == CommandLine::Signals::ask_to_stop) listener.emplace();
   Runtime runtime(argc, argv);
+  restore_hup(); // MPI may have loaded more libraries
   log::start(runtime.rank() == 0 ? log::Voice::speaks : log::Voice::silent);
   try {
     if (runtime.rank() != 0 && command_line.needs != CommandLine::Needs::all_ranks) return exit_done;

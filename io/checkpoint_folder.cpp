@@ -77,7 +77,12 @@ std::vector<std::int64_t> list_steps(fs::path const& checkpoints) try {
   if (!fs::exists(checkpoints)) return steps;
   for (auto const& item : fs::directory_iterator(checkpoints)) {
     auto const step = step_of(item.path().filename().string());
-    if (step && fs::exists(item.path() / info_name)) steps.push_back(*step);
+    std::error_code error;
+    bool const is_complete = step && fs::exists(item.path() / info_name, error);
+    if (error && error.value() != ESTALE) { // NFS: another host has just removed it
+      throw fs::filesystem_error("cannot look", item.path(), error);
+    }
+    if (is_complete) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;
@@ -184,7 +189,11 @@ void NewFolder::publish(Retention const& retention) {
     log::warn("'{}' is saved, but the link '{}' cannot be moved to it ({}); move or remove what stands there",
               complete_.string(), (checkpoints_ / latest_name).string(), error.code().message());
   }
-  remove_old(retention);
+  try {
+    remove_old(retention);
+  } catch (Error const& error) { // the new checkpoint is there all the same
+    log::warn("old checkpoints stay: {}", error.what());
+  }
 }
 
 void NewFolder::discard() noexcept {

@@ -28,10 +28,16 @@ bool leads_to(fs::path const& link, fs::path const& checkpoint) {
 
 bool before(Saved const& a, Saved const& b) {
   auto const key = [](Saved const& saved) {
-    bool const is_last = saved.is_linked && !saved.generation;
-    return std::tuple(is_last, saved.generation.value_or(-1), saved.is_linked && saved.generation == 0, saved.step);
+    return std::tuple(saved.generation.value_or(-1), saved.is_linked, saved.step);
   };
   return key(a) < key(b);
+}
+
+/// A linked one that cannot be read is what the run was at, unless a later one is there.
+void end_with_lost(std::vector<Saved>& all) {
+  auto const lost = std::ranges::find_if(all, [](Saved const& saved) { return saved.is_linked && !saved.generation; });
+  if (lost == all.end() || std::ranges::max(all, {}, &Saved::step).step > lost->step) return;
+  std::rotate(lost, lost + 1, all.end());
 }
 
 } // namespace
@@ -43,6 +49,7 @@ std::vector<Saved> in_order_of_saving(fs::path const& checkpoints) {
     all.push_back({step, generation_of(path), leads_to(checkpoints / latest_name, path)});
   }
   std::ranges::sort(all, before);
+  end_with_lost(all);
   return all;
 }
 

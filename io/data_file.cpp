@@ -22,6 +22,7 @@ DataFile::DataFile(std::string path) : path_(std::move(path)) {
   if (!file_.is_open() || ::fstat(file_.get(), &status) != 0) refuse(std::strerror(errno));
   if (S_ISDIR(status.st_mode)) refuse("it is a folder");
   if (!S_ISREG(status.st_mode)) refuse("it is a pipe, socket or device, which cannot be read at any place");
+  ::fcntl(file_.get(), F_SETFL, 0); // some file systems heed O_NONBLOCK in reads
   size_ = static_cast<std::int64_t>(status.st_size);
 }
 

@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::string_view name_begins = "events.out.tfevents."; // what TensorBoard looks for
 constexpr std::string_view name_ends = ".kozero";
+constexpr std::int64_t most_seconds = 1'000'000'000'000; // of a name that a clock gave
 
 // ---- protocol buffers: a key of (number << 3 | wire type), then the value
 
@@ -92,7 +93,7 @@ std::int64_t newest_time(std::string const& folder) {
     if (!name.starts_with(name_begins)) continue;
     std::int64_t time = 0;
     std::from_chars(name.data() + name_begins.size(), name.data() + name.size(), time);
-    newest = std::max(newest, time);
+    if (time < most_seconds) newest = std::max(newest, time);
   }
   return newest;
 }

@@ -1,6 +1,9 @@
 #include "io/host_memory.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <string_view>
 
@@ -15,11 +18,16 @@ struct GroupFiles {
   char const* folder;
   char const* limit;
   char const* used;
-  char const* cache; // in memory.stat: file pages that the kernel takes back before memory runs out, within `used`
+  // In memory.stat: file pages that the kernel takes back before memory runs out, within `used`.
+  std::array<char const*, 2> caches;
 };
 constexpr GroupFiles versions[] = {
-    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
-    {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}},
+    {"memory",
+     "/sys/fs/cgroup/memory",
+     "memory.limit_in_bytes",
+     "memory.usage_in_bytes",
+     {"total_inactive_file", "total_active_file"}},
 };
 
 /// The number after a name, in a file of lines that begin with a name.
@@ -58,8 +66,15 @@ std::optional<std::int64_t> left_in_group(std::string const& folder, GroupFiles 
   auto const limit = number_in(folder + "/" + files.limit);
   auto const used = number_in(folder + "/" + files.used);
   if (!limit || !used) return std::nullopt;
-  std::int64_t const cache = number_after(files.cache, folder + "/memory.stat").value_or(0);
+  std::int64_t cache = 0;
+  for (auto const& name : files.caches) cache += number_after(name, folder + "/memory.stat").value_or(0);
   return std::max<std::int64_t>(*limit - std::max<std::int64_t>(*used - cache, 0), 0);
+}
+
+std::string identity_of(std::string const& folder) {
+  struct stat status = {};
+  ::stat(folder.c_str(), &status);
+  return std::to_string(status.st_dev) + ':' + std::to_string(status.st_ino);
 }
 
 } // namespace
@@ -67,12 +82,14 @@ std::optional<std::int64_t> left_in_group(std::string const& folder, GroupFiles 
 std::vector<MemoryBound> host_memory_bounds(std::string const& root) {
   std::vector<MemoryBound> bounds;
   if (auto const kib = number_after("MemAvailable:", root + "/proc/meminfo"))
-    bounds.push_back({"the host", *kib * 1024});
+    bounds.push_back({"the host", *kib * 1024, "host"});
   for (GroupFiles const& files : versions) {
     // A group is limited by all that it stands in.
     for (std::string group = control_group(root, files.controller);; group.resize(group.find_last_of('/'))) {
-      auto const left = left_in_group(root + files.folder + group, files);
-      if (left) bounds.push_back({"control group " + (group.empty() ? "/" : group), *left});
+      std::string const folder = root + files.folder + group;
+      if (auto const left = left_in_group(folder, files)) {
+        bounds.push_back({"control group " + (group.empty() ? "/" : group), *left, identity_of(folder)});
+      }
       if (group.find('/') == std::string::npos) break;
     }
   }

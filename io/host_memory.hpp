@@ -10,6 +10,8 @@ namespace kozero {
 struct MemoryBound {
   std::string name; // "the host", "control group /slurm/job_7"
   std::int64_t available = 0;
+  /// Of processes of one host with equal ones it is the same bound; containers call theirs by one name.
+  std::string identity = {};
 };
 
 /// The host, and each control group (a container, a batch job) around this process that has a limit; none where the

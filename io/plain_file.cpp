@@ -51,6 +51,7 @@ FileDescriptor open_plain_file(std::string const& path, int flags) {
   bool const known = (file.is_open() ? ::fstat(file.get(), &status) : ::lstat(path.c_str(), &status)) == 0;
   auto const other = known ? other_than_file(status) : std::nullopt;
   if (other) refuse(path, *other);
+  if (file.is_open()) ::fcntl(file.get(), F_SETFL, flags & O_APPEND); // some file systems heed O_NONBLOCK in reads
   if (!file.is_open() && cause != ENOENT) fail("opened", path, cause);
   return file;
 }

@@ -4,6 +4,7 @@
 #include "core/format.hpp"
 #include "core/heartbeat.hpp"
 #include "core/log.hpp"
+#include "core/signal_listener.hpp"
 #include "io/json.hpp"
 #include "io/plain_file.hpp"
 
@@ -98,11 +99,12 @@ Outcome take(FileDescriptor const& file, std::string const& folder, std::chrono:
   log::info("run folder '{}' is in use by another run ({}); waiting up to {} for its end", folder, owner.words,
             format_duration(std::chrono::duration<double>(patience).count()));
   for (auto const end = std::chrono::steady_clock::now() + patience;
-       outcome == Outcome::held_by_another && std::chrono::steady_clock::now() < end; outcome = take(file)) {
+       outcome != Outcome::held && std::chrono::steady_clock::now() < end && SignalListener::heard() == 0;
+       outcome = take(file)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     heartbeat().beat();
   }
-  return outcome;
+  return outcome == Outcome::held ? outcome : Outcome::held_by_another; // there are locks here
 }
 
 } // namespace
@@ -121,6 +123,14 @@ RunLock::RunLock(std::string const& folder, std::chrono::milliseconds patience) 
     log::warn("run folder '{}' is not locked (its file system has no locks: {}); see to it that no other run writes "
               "there",
               folder, std::strerror(errno));
+  }
+  struct stat ours = {}, there = {};
+  bool const is_there = ::fstat(file_.get(), &ours) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+                        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+  if (!is_there) { // and perhaps made anew by the run that has the folder
+    throw InputError(fmt::format("'{}' was removed while it was waited for (by hand?); look which run has the folder, "
+                                 "then start again",
+                                 path));
   }
   bool const written = ::ftruncate(file_.get(), 0) == 0 && write_all(file_, self());
   KOZERO_REQUIRE(written, "'{}' cannot be written ({}); free space or correct run.dir", path, std::strerror(errno));

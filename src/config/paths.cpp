@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,7 +70,8 @@ Expansion expand(std::string_view path) {
 
 std::string path_fault(std::string const& path) {
   Expansion const expansion = expand(path);
-  if (expansion.seen.empty()) return {};
+  std::error_code unknown;
+  if (expansion.seen.empty() || std::filesystem::exists(path, unknown)) return {}; // somebody called it so
   return fmt::format("'{}' has {} in it (a deck's paths are taken as they are: no shell has put a folder there); write "
                      "{}",
                      path, expansion.seen, expansion.path.value_or("the path out"));

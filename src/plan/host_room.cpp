@@ -8,6 +8,7 @@
 #include "plan/run_plan.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <sstream>
 #include <tuple>
@@ -24,23 +25,27 @@ struct Demand {
   std::int64_t bytes = 0;
   std::int64_t available = 0;
 };
-using Bound = std::pair<std::string, std::string>; // host, and what bounds memory there
+struct Bound {
+  std::string host, identity, name; // the name of what bounds memory there
+  friend auto operator<=>(Bound const&, Bound const&) = default;
+};
 using Demands = std::map<Bound, Demand>;
 
-/// One rank's need and bounds, as a message: host names have no blanks, names of bounds no line breaks.
+/// One rank's need and bounds, as a message: host names and identities have no blanks, names of bounds no line breaks.
 std::string write(std::int64_t bytes, std::vector<MemoryBound> const& bounds) {
   std::string text = fmt::format("{} {}\n", host_name(), bytes);
-  for (MemoryBound const& bound : bounds) text += fmt::format("{} {}\n", bound.available, bound.name);
+  for (MemoryBound const& bound : bounds)
+    text += fmt::format("{} {} {}\n", bound.available, bound.identity, bound.name);
   return text;
 }
 
 void add(std::string const& text, Demands& demands) {
   std::istringstream lines(text);
-  std::string host, name;
+  std::string host, identity, name;
   std::int64_t bytes = 0, available = 0;
   lines >> host >> bytes;
-  while (lines >> available && std::getline(lines >> std::ws, name)) {
-    auto const [place, is_new] = demands.try_emplace({host, name});
+  while (lines >> available >> identity && std::getline(lines >> std::ws, name)) {
+    auto const [place, is_new] = demands.try_emplace({host, identity, name});
     Demand& demand = place->second;
     ++demand.ranks;
     demand.bytes += bytes;
@@ -73,8 +78,8 @@ std::optional<std::string> lack_of_host_memory(Config const& config, BatchShape 
   std::string text = fmt::format(
       "host memory: the {} on host {} will take {} ({} has {} left for {}); use more hosts or fewer ranks on one, or "
       "shrink a row of rank 0's:{}\nor set memory.host_limit, which is then what counts",
-      demand.ranks == 1 ? "rank" : fmt::format("{} ranks", demand.ranks), bound.first, format_bytes(demand.bytes),
-      bound.second, format_bytes(demand.available), demand.ranks == 1 ? "it" : "them",
+      demand.ranks == 1 ? "rank" : fmt::format("{} ranks", demand.ranks), bound.host, format_bytes(demand.bytes),
+      bound.name, format_bytes(demand.available), demand.ranks == 1 ? "it" : "them",
       advice_on(plan_rank(config, batch, 0).memory));
   return text;
 }

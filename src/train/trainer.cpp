@@ -137,11 +137,14 @@ RunOutcome Trainer::run() {
 void Trainer::end_without_data(DataError const& error) {
   try {
     save(Save::last);
-  } catch (Error const& failure) {
+  } catch (SharedError const& failure) { // what one rank has alone ends the job otherwise
     throw SharedError(fmt::format("{}. The state is not saved either: {}", error.what(), failure.what()));
   }
-  throw SharedError(fmt::format("{}. The state of update {} is saved; go on from there with --resume", error.what(),
-                                training_->counters().updates_applied));
+  char const* const then = error.exit_code() == exit_bad_input ? "correct the file, then go on with --resume"
+                                                               : "go on from there with --resume once it can be read";
+  throw SharedError(
+      fmt::format("{}. The state of update {} is saved; {}", error.what(), training_->counters().updates_applied, then),
+      error.exit_code());
 }
 
 RunOutcome Trainer::go_on() {

@@ -21,14 +21,14 @@ BatchShape in_order_of(Plan const& plan, BatchShape shape) {
 }
 
 /// What the first rank that failed says, on all ranks. Collective.
-[[noreturn]] void share_data_error(Ranks& ranks, std::string const& failure) {
-  std::string words;
+[[noreturn]] void share_data_error(Ranks& ranks, Failure const& failure) {
+  Failure first;
   try {
-    share_failure(ranks, {.words = failure, .exit_code = failure.empty() ? exit_done : exit_failed});
+    share_failure(ranks, failure);
   } catch (SharedError const& error) {
-    words = error.what();
+    first = {error.what(), error.exit_code()};
   }
-  throw DataError(words);
+  throw DataError(first.words, first.exit_code);
 }
 
 } // namespace
@@ -141,27 +141,28 @@ std::optional<double> TrainingOf<T>::loss_scale() const {
 }
 
 /// Loads tokens; the valid targets of all ranks, or nothing where any has been asked to stop. One message says both,
-/// and that a rank's tokens cannot be read; in it `joined` become their sums over ranks.
+/// and that a rank's tokens cannot be read; a stop wins over that, as the state is whole either way. In it `joined`
+/// become their sums over ranks.
 template <class T>
 template <class Load>
 std::optional<std::int64_t> TrainingOf<T>::load_agreed(StopAsked const& asked, Load const& load,
                                                        std::span<std::int64_t> joined) const {
   KOZERO_ASSERT(joined.size() <= most_joined);
-  std::string failure;
-  // Targets, ranks that stop, ranks that failed; and what others join.
-  std::array<std::int64_t, 3 + most_joined> sums = {0, asked && asked() ? 1 : 0, 0};
+  Failure failure;
+  std::array<std::int64_t, 3 + most_joined> sums = {}; // targets, ranks that stop, ranks that failed; what others join
   auto const others = std::span(sums).subspan(3, joined.size());
   std::ranges::copy(joined, others.begin());
   try {
     sums[0] = load();
   } catch (Error const& error) {
-    failure = error.what();
+    failure = {error.what(), error.exit_code()};
     sums[2] = 1;
   }
+  sums[1] = asked && asked() ? 1 : 0; // the disk may have taken its time
   group_.ranks.sum(std::span(sums).first(3 + joined.size()));
   std::ranges::copy(others, joined.begin());
-  if (sums[2] > 0) share_data_error(group_.ranks, failure);
   if (sums[1] > 0) return std::nullopt;
+  if (sums[2] > 0) share_data_error(group_.ranks, failure);
   return sums[0];
 }
 
@@ -224,8 +225,7 @@ std::optional<double> TrainingOf<T>::evaluate(StopAsked const& asked) {
 
 template <class T>
 double TrainingOf<T>::loss_of(std::int64_t batch) {
-  std::int64_t valid = feed_.load_training(batch);
-  group_.ranks.sum(std::span(&valid, 1));
+  std::int64_t const valid = *load_agreed({}, [&] { return feed_.load_training(batch); });
   return evaluate_batch(lane_, model_, engine_, feed_, batch_loss_, group_.ranks) /
          static_cast<double>(std::max<std::int64_t>(valid, 1));
 }

@@ -160,7 +160,7 @@ class ShardedGrads final : public GradStore {
 public:
   ShardedGrads(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses, Collectives& collectives,
                Ledger& ledger, LinkTraffic& link)
-      : order_(plan.sums()), collectives_(collectives),
+      : order_(plan.sums()), micro_batches_(plan.micro_batches()), collectives_(collectives),
         shards_(plan, plan.pieces(layout), GradShards<G>::Deliveries::several, ledger, link),
         slots_(plan, layout, uses, plan.ranks() > 1 && !rounds ? GradSlots::Shared::two : GradSlots::Shared::one,
                ledger) {
@@ -178,7 +178,10 @@ public:
     transits_.resize(rounds ? wires_.size() : static_cast<std::size_t>(slots_.count()));
   }
 
-  void begin(Lane const&, MicroBatchPlace place) override { place_ = place; }
+  void begin(Lane const&, MicroBatchPlace place) override {
+    KOZERO_ASSERT(order_ == SumOrder::ascending || place.count == micro_batches_); // or partial sums would not suffice
+    place_ = place;
+  }
 
   Vec<float> block(Lane const& lane, int number) override {
     if constexpr (!rounds) {
@@ -251,6 +254,7 @@ private:
   }
 
   SumOrder order_;
+  std::int64_t micro_batches_;
   Collectives& collectives_;
   GradShards<G> shards_;
   GradSlots slots_;

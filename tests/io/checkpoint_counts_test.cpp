@@ -47,9 +47,9 @@ struct Saved {
 } // namespace
 
 TEST_CASE("counts of a run that no run can have are refused by name") { // CASES 48
-  for (char const* const name : {"batches_seen", "updates_applied", "updates_skipped", "ranks", "global_batch",
-                                 "loss_scale_clean_in_row", "loss_scale_overflows", "training_data_bytes",
-                                 "training_data_tokens"}) {
+  for (char const* const name :
+       {"batches_seen", "updates_applied", "updates_skipped", "ranks", "global_batch", "loss_scale_clean_in_row",
+        "loss_scale_overflows", "training_data_bytes", "training_data_tokens"}) {
     for (long long const value : {-1LL, least, most, (1LL << 50) + 1}) {
       INFO(name << " " << value);
       Saved saved;

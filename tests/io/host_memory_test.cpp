@@ -18,12 +18,12 @@ public:
     root_.write(path, bytes);
     return *this;
   }
-  Host& limit(std::string const& folder, std::string const& max, std::int64_t current, std::int64_t inactive_file) {
+  Host& limit(std::string const& folder, std::string const& max, std::int64_t current, std::int64_t cache) {
     std::string const group = "sys/fs/cgroup" + folder;
     write(group + "/memory.max", max + "\n");
     write(group + "/memory.current", std::to_string(current) + "\n");
-    return write(group + "/memory.stat",
-                 "anon 1\nfile 77777\nactive_file 5555\ninactive_file " + std::to_string(inactive_file) + "\nslab 3\n");
+    return write(group + "/memory.stat", "anon 1\nfile 77777\nactive_file " + std::to_string(cache / 4) +
+                                             "\ninactive_file " + std::to_string(cache - cache / 4) + "\nslab 3\n");
   }
   std::optional<std::int64_t> available() const { return available_host_memory(root_.path()); }
   std::vector<MemoryBound> bounds() const { return host_memory_bounds(root_.path()); }
@@ -82,7 +82,7 @@ TEST_CASE("a group of version 1 is one too, whose folder may not be visible in a
   CHECK(host.available() == system_bytes);
   host.write(group + "memory.limit_in_bytes", "1000000\n");
   CHECK(host.available() == 400000);
-  host.write(group + "memory.stat", "inactive_file 1\ntotal_active_file 7\ntotal_inactive_file 100000\n");
+  host.write(group + "memory.stat", "inactive_file 1\ntotal_active_file 20000\ntotal_inactive_file 80000\n");
   CHECK(host.available() == 500000);
   host.write(group + "docker/a/memory.limit_in_bytes", "1000\n").write(group + "docker/a/memory.usage_in_bytes", "300");
   CHECK(host.available() == 700);

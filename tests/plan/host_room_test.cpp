@@ -39,7 +39,14 @@ struct Job {
     return config;
   }();
   BatchShape batch{2, 1, ranks->size()};
-  Host host;
+  Host host; // with what the kernel says of this process; of control groups all have what it says of them
+  std::string groups;
+
+  Job() {
+    if (ranks->rank() == 0) std::filesystem::create_directories(groups = host.root.file("sys"));
+    ranks->broadcast(groups, 0);
+    if (ranks->rank() != 0) std::filesystem::create_directory_symlink(groups, host.root.file("sys"));
+  }
 
   std::int64_t need(int rank) const { return host_bytes_of(plan_rank(config, batch, rank).memory); }
   std::int64_t all() const {
@@ -47,7 +54,10 @@ struct Job {
     for (int rank = 0; rank < ranks->size(); ++rank) sum += need(rank);
     return sum;
   }
-  std::optional<std::string> lack() const { return lack_of_host_memory(config, batch, *ranks, host.root.path()); }
+  std::optional<std::string> lack() const {
+    ranks->barrier(); // all have written their files
+    return lack_of_host_memory(config, batch, *ranks, host.root.path());
+  }
 };
 
 } // namespace

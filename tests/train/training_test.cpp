@@ -19,6 +19,22 @@ TrainingSetup setup_with(Config const& config, BatchShape const& batch) {
   return {config, batch, std::make_shared<CorpusTokens>(corpus, config.run.seed)};
 }
 
+/// Tokens of which one rank cannot read those from a sample on.
+class FailingTokens final : public TokenSource {
+public:
+  FailingTokens(std::shared_ptr<TokenSource> tokens, std::int64_t from) : tokens_(std::move(tokens)), from_(from) {}
+  void training_rows(std::int64_t first_sample, TokenRows const& rows) override {
+    if (first_sample >= from_) throw InputError("a bad id");
+    tokens_->training_rows(first_sample, rows);
+  }
+  void evaluation_rows(std::int64_t, TokenRows const&) override { throw Error("the disk is gone"); }
+  std::int64_t evaluation_windows() const override { return 1; }
+
+private:
+  std::shared_ptr<TokenSource> tokens_;
+  std::int64_t from_;
+};
+
 /// A training with memory of its own, at its first parameters.
 class Begun {
 public:
@@ -306,4 +322,31 @@ TEST_CASE_METHOD(RunFixture, "a checkpoint gives its counters, hash and next bat
       check_counters(restored->counters(), {.batches_seen = 4, .updates_applied = 3});
     }
   }
+}
+
+TEST_CASE_METHOD(RunFixture,
+                 "data that one rank cannot read ends the step of all, with the state of the batch before") {
+  Ledger ledger;
+  int const last = world.size() - 1;
+  TrainingSetup setup = setup_with(config, {1, 1, world.size()});
+  if (world.rank() == last) setup.tokens = std::make_shared<FailingTokens>(setup.tokens, 2 * setup.batch.global());
+  auto const training = make_training(setup, world, ledger);
+  training->initialise();
+  for (int i = 0; i < 2; ++i) REQUIRE(training->step());
+  std::string const hash = training->state_hash();
+  std::string const rank = world.size() == 1 ? "" : fmt::format("rank {} on host ", last);
+  for (int i = 0; i < 2; ++i) { // no rank has gone on
+    int status = 0;
+    try {
+      training->step();
+    } catch (DataError const& error) {
+      status = error.exit_code();
+      CHECK(contains(error.what(), {rank, "a bad id"}));
+    }
+    CHECK(status == exit_bad_input);
+  }
+  CHECK(!training->step([&] { return world.rank() == 0; })); // a stop wins
+  CHECK(training->counters().batches_seen == 2);
+  CHECK(training->state_hash() == hash);
+  CHECK(contains(message_of<DataError>([&] { training->loss_of(2); }), {"a bad id"}));
 }

@@ -158,8 +158,7 @@ void RankWatch::Impl::run() {
   keeper_->start();
   for (auto const& link : links_) link->start();
   schedule();
-  while (!ran_to_the_end()) {
-  }
+  while (!ran_to_the_end()) schedule();
   has_ended_ = true;
 }
 
@@ -167,9 +166,8 @@ void RankWatch::Impl::run() {
 bool RankWatch::Impl::ran_to_the_end() try {
   context_.run();
   return true;
-} catch (std::exception const& error) {
-  if (!std::exchange(has_failed_, true))
-    log::warn("warning: the watch of {} failed ({}); it goes on", called(), error.what());
+} catch (std::exception const&) {
+  has_failed_ = true; // memory for words may lack too: the next tick says it
   return false;
 }
 
@@ -185,6 +183,7 @@ void RankWatch::Impl::schedule() {
 
 void RankWatch::Impl::tick() {
   ++ticks_;
+  if (std::exchange(has_failed_, false)) log::warn("warning: the watch of {} failed in a tick; it goes on", called());
   ++report_.idle_ticks;
   look_at_main_thread();
   keeper_->tick();
