@@ -8,7 +8,6 @@
 #include "plan/run_plan.hpp"
 
 #include <algorithm>
-#include <compare>
 #include <map>
 #include <sstream>
 #include <tuple>
@@ -27,7 +26,9 @@ struct Demand {
 };
 struct Bound {
   std::string host, identity, name; // the name of what bounds memory there
-  friend auto operator<=>(Bound const&, Bound const&) = default;
+  friend bool operator<(Bound const& a, Bound const& b) {
+    return std::tie(a.host, a.identity, a.name) < std::tie(b.host, b.identity, b.name);
+  }
 };
 using Demands = std::map<Bound, Demand>;
 

@@ -62,6 +62,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   StateEntry const entry = entry_of(saved);
   auto const ranks = make_world_ranks();
   CheckpointInfo const info{.deck = "model: {width: 6}\n", .state_hash = "0", .version = "0"};
+  fs::create_directories(fuzz::scratch() + "/run/checkpoints");
   fs::path const folder = save_checkpoint(fuzz::scratch() + "/run", info, std::span(&entry, 1), 1, *ranks);
   for (std::size_t i = 0; i < files.size(); ++i) sound[i] = read_file(folder / files[i]);
   return 0;
