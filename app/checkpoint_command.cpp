@@ -19,6 +19,7 @@
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <tuple>
 
 namespace kozero {
 
@@ -131,17 +132,43 @@ std::vector<ComparedArray> arrays_of(Compared const& a, Compared const& b) {
   return arrays;
 }
 
+std::string scales_text(CheckpointInfo const& info) {
+  std::string text;
+  if (auto const& state = info.loss_scale) {
+    text += fmt::format(", loss scale {} ({} updates without an overflow, {} overflows)", state->scale,
+                        state->clean_in_row, state->overflows);
+  }
+  if (info.pending_gradient_scale) text += fmt::format(", an update pending (scale {})", *info.pending_gradient_scale);
+  return text;
+}
+
+/// Those of the model that its deck describes; none where the deck cannot be read, or is of a version with other
+/// tensors.
+std::vector<ExpectedArray> expected_of(fs::path const& checkpoint) {
+  try {
+    Compared const one(checkpoint.string());
+    if (!one.former.empty()) return {};
+    std::vector<ExpectedArray> expected;
+    for (auto const& array : arrays_of(one, one)) expected.push_back({array.name, array.kind});
+    return expected;
+  } catch (Error const&) { // which is told by who reads all of it
+    return {};
+  }
+}
+
 /// What checkpoint.h5 says of each. Returns whether that differs in what a run goes on from.
 bool tell_standing(Compared const& a, Compared const& b) {
-  Counters const& at_a = a.reader.info().counters;
-  Counters const& at_b = b.reader.info().counters;
   for (auto const* one : {&a, &b}) {
     Counters const& at = one->reader.info().counters;
     fmt::print("{}: update {}, batch {}, {} skipped{}\n", one->path.string(), at.updates_applied, at.batches_seen,
-               at.updates_skipped, one->has_pending() ? ", an update pending" : "");
+               at.updates_skipped, scales_text(one->reader.info()));
   }
-  return at_a.updates_applied != at_b.updates_applied || at_a.batches_seen != at_b.batches_seen ||
-         at_a.updates_skipped != at_b.updates_skipped || a.has_pending() != b.has_pending();
+  auto const standing = [](CheckpointInfo const& info) {
+    Counters const& at = info.counters;
+    return std::tuple(at.updates_applied, at.batches_seen, at.updates_skipped, info.loss_scale,
+                      info.pending_gradient_scale);
+  };
+  return standing(a.reader.info()) != standing(b.reader.info());
 }
 
 std::string text_of(CheckpointDifference::Element const& element) {
@@ -151,13 +178,16 @@ std::string text_of(CheckpointDifference::Element const& element) {
 
 // ---- prune
 
-void tell(Pruned const& pruned, bool dry_run) {
+/// Returns the exit status.
+int tell(Pruned const& pruned, bool dry_run) {
   char const* const what = dry_run ? "would remove" : "removed";
   for (auto const* folders : {&pruned.checkpoints, &pruned.partial}) {
     for (auto const& folder : *folders) fmt::print("{} {}\n", what, folder.string());
   }
   fmt::print("{} {} checkpoints and {} unfinished ones, {}\n", what, pruned.checkpoints.size(), pruned.partial.size(),
              format_bytes(pruned.bytes));
+  for (auto const& problem : pruned.problems) log::error("{}", problem);
+  return pruned.problems.empty() ? exit_done : exit_failed;
 }
 
 void require_run(std::string const& path) {
@@ -190,7 +220,7 @@ int run_checkpoint_ls(CheckpointArguments const& arguments) {
 int run_checkpoint_verify(CheckpointArguments const& arguments) {
   fs::path const path = resolve_checkpoint(arguments.path);
   ReadingProgress progress;
-  Verdict const verdict = verify_checkpoint(path, std::ref(progress));
+  Verdict const verdict = verify_checkpoint(path, expected_of(path), std::ref(progress));
   for (auto const& fault : verdict.faults) log::error("{}", fault);
   if (!verdict.faults.empty()) {
     log::error("'{}' is damaged: {} faults in {} datasets of {} files", path.string(), verdict.faults.size(),
@@ -231,13 +261,9 @@ int run_checkpoint_diff(CheckpointArguments const& arguments) {
 int run_checkpoint_prune(CheckpointArguments const& arguments) {
   require_run(arguments.path);
   Retention const retention(arguments.keep, arguments.keep_best);
-  if (arguments.dry_run) {
-    tell(prune_checkpoints(arguments.path, retention, Prune::dry_run), true);
-  } else {
-    RunFolder const held(arguments.path); // of a run that goes on, it is refused
-    tell(prune_checkpoints(held.path(), retention, Prune::now), false);
-  }
-  return exit_done;
+  if (arguments.dry_run) return tell(prune_checkpoints(arguments.path, retention, Prune::dry_run), true);
+  RunFolder const held(arguments.path); // of a run that goes on, it is refused
+  return tell(prune_checkpoints(held.path(), retention, Prune::now), false);
 }
 
 } // namespace kozero

@@ -133,7 +133,7 @@ std::optional<fs::path> find_checkpoint(TrainArguments const& arguments, RunFold
 }
 
 /// Rank 0's: says before the first update that the disk will not hold the checkpoints that are to come.
-void look_at_room(Config const& config, fs::path const& folder) {
+void look_at_room(Config const& config, fs::path const& folder) try {
   std::int64_t const bytes = planned_disk_bytes(config, count_checkpoints(folder));
   auto const free = free_disk_bytes(folder);
   if (!free || *free >= bytes) return;
@@ -141,6 +141,8 @@ void look_at_room(Config const& config, fs::path const& folder) {
       "the disk of '{}' has {} left, and the run's checkpoints will take {} (checkpoint.keep is {}, keep_best {}); "
       "make room, keep fewer or set run.dir to another disk",
       folder.string(), format_bytes(*free), format_bytes(bytes), config.checkpoint.keep, config.checkpoint.keep_best);
+} catch (std::exception const& error) { // the other ranks go on
+  log::warn("how much room the run's checkpoints have is not known: {}", error.what());
 }
 
 /// What was predicted beside what was measured, and how the run ended.

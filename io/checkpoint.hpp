@@ -32,6 +32,7 @@ struct CheckpointInfo {
   std::string deck;                              // resolved, YAML
   std::int64_t ranks = 1;                        // that wrote it; saving puts their number here
   std::int64_t generation = 0;                   // the how-manieth save of its folder; saving puts it here
+  std::string save_id;                           // no other save's, in each of its files; saving puts it here
   std::int64_t global_batch = 0;                 // windows an update
   std::string state_hash;                        // of the format_version's definition
   std::string version;                           // of kozero

@@ -139,6 +139,7 @@ void write_rank_file(fs::path const& path, Stamp const& stamp, std::span<TensorS
   h5::put(job, file.id(), "rank", stamp.rank);
   h5::put(job, file.id(), "ranks", stamp.ranks);
   h5::put(job, file.id(), "updates_applied", stamp.updates_applied);
+  h5::put(job, file.id(), save_id_name, stamp.save_id);
   ShareWriter writer(path, file, gets_on);
   for (TensorShare const& share : shares) {
     if (!share.interval.empty()) writer.write(share);
@@ -151,12 +152,12 @@ RankFile::RankFile(fs::path path, Stamp const& expected) : path_(std::move(path)
   file_ = h5::open_file(path_, job);
   std::int64_t const version = require_format(job, path_, file_.id(), rank_format);
   Stamp const found{h5::get_integer(job, file_.id(), "rank"), h5::get_integer(job, file_.id(), "ranks"),
-                    h5::get_integer(job, file_.id(), "updates_applied"), version};
+                    h5::get_integer(job, file_.id(), "updates_applied"), get_save_id(job, file_.id()), version};
   KOZERO_REQUIRE(found == expected,
                  "'{}' is of another checkpoint (it says rank {} of {} after update {} in format version {}, expected "
-                 "rank {} of {} after update {} in version {}); resume from another checkpoint",
+                 "rank {} of {} after update {} in version {}; saves '{}' and '{}'); resume from another checkpoint",
                  path_.string(), found.rank, found.ranks, found.updates_applied, found.format_version, expected.rank,
-                 expected.ranks, expected.updates_applied, expected.format_version);
+                 expected.ranks, expected.updates_applied, expected.format_version, found.save_id, expected.save_id);
 }
 
 std::vector<StoredDataset> RankFile::datasets() const {

@@ -2,7 +2,7 @@
 // The HDF5 files of a checkpoint folder. Private to io.
 //
 // checkpoint.h5    attributes format, format_version, version, updates_applied, …; dataset /deck
-// rank-00000.h5    attributes format, format_version, rank, ranks, updates_applied
+// rank-00000.h5    attributes format, format_version, rank, ranks, updates_applied, save_id
 //   /<tensor>/<kind>   the elements [begin, begin + extent) of the flattened tensor, contiguous, little endian
 //     begin              in elements
 //     shape              of the whole tensor
@@ -24,6 +24,7 @@ struct Stamp {
   std::int64_t rank = 0;
   std::int64_t ranks = 1;
   std::int64_t updates_applied = 0;
+  std::string save_id = {}; // none in older files
   std::int64_t format_version = checkpoint_format_version;
   friend bool operator==(Stamp const&, Stamp const&) = default;
 };
@@ -34,7 +35,11 @@ CheckpointInfo read_info(std::filesystem::path const& path);
 /// Its generation alone.
 std::int64_t read_generation(std::filesystem::path const& path);
 
-/// The held-out loss that a checkpoint.h5 says; nothing where it says none or cannot be read.
+/// Of the save that a file is of; nothing in older ones.
+inline constexpr char const* save_id_name = "save_id";
+std::string get_save_id(h5::Job const& job, hid_t file);
+
+/// Its held-out loss alone; nothing where it says none.
 std::optional<double> stored_held_out_loss(std::filesystem::path const& path);
 
 /// The stamp's format_version is the one that is written today. `gets_on` is called after each part.

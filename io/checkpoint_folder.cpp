@@ -45,13 +45,20 @@ bool is_step_with(std::string_view suffix, std::string_view name) {
   return name.ends_with(suffix) && step_of(name.substr(0, name.size() - suffix.size()));
 }
 
-bool is_partial(std::string_view name) { return is_step_with(partial_suffix, name); }
+std::vector<fs::path> list_with(std::string_view suffix, fs::path const& checkpoints) {
+  std::vector<fs::path> folders;
+  for (auto const& item : fs::directory_iterator(checkpoints)) {
+    if (is_step_with(suffix, item.path().filename().string())) folders.push_back(item.path());
+  }
+  return folders;
+}
 
 bool is_file_of_checkpoint(std::string_view name) {
   return name == info_name || name == whole_name || (name.starts_with("rank-") && name.ends_with(".h5"));
 }
 
 fs::path partial_path(fs::path const& complete) { return complete.string() + std::string(partial_suffix); }
+fs::path old_path(fs::path const& complete) { return complete.string() + std::string(old_suffix); }
 
 /// Turns the standard library's exceptions into ours.
 template <class Task>
@@ -91,19 +98,13 @@ std::vector<std::int64_t> list_steps(fs::path const& checkpoints) try {
                           error.path1().string(), error.code().message(), remedy(error.code().value(), "try again")));
 }
 
-std::vector<fs::path> list_partial(fs::path const& checkpoints) {
-  std::vector<fs::path> folders;
-  for (auto const& item : fs::directory_iterator(checkpoints)) {
-    if (is_partial(item.path().filename().string())) folders.push_back(item.path());
-  }
-  return folders;
-}
+std::vector<fs::path> list_partial(fs::path const& checkpoints) { return list_with(partial_suffix, checkpoints); }
 
 // checkpoint.h5 goes first: half a checkpoint must not look like a whole one.
-void remove_own(fs::path const& folder) {
+bool remove_own(fs::path const& folder) {
   if (!fs::is_directory(fs::symlink_status(folder))) {
     if (fs::is_symlink(folder)) fs::remove(folder);
-    return;
+    return !fs::exists(fs::symlink_status(folder));
   }
   std::vector<fs::path> own;
   for (auto const& item : fs::directory_iterator(folder)) {
@@ -112,27 +113,34 @@ void remove_own(fs::path const& folder) {
   }
   std::sort(own.begin(), own.end());
   for (auto const& file : own) fs::remove(file);
-  if (fs::is_empty(folder)) fs::remove(folder);
+  return fs::is_empty(folder) && fs::remove(folder);
 }
 
-void remove_complete(fs::path const& complete) {
-  fs::rename(complete, partial_path(complete));
-  remove_own(partial_path(complete));
+bool remove_complete(fs::path const& complete) {
+  fs::path const partial = partial_path(complete);
+  fs::rename(complete, partial);
+  if (remove_own(partial)) return true;
+  fs::rename(partial, complete); // the others' files keep their place
+  return false;
 }
 
-std::vector<std::int64_t> outdated(fs::path const& checkpoints, std::vector<std::int64_t> const& steps,
-                                   Retention const& retention) {
-  std::vector<std::pair<double, std::int64_t>> best; // loss and step
-  for (std::int64_t const step : retention.best > 0 ? steps : std::vector<std::int64_t>()) {
-    if (auto const loss = stored_held_out_loss(step_path(checkpoints, step) / info_name))
-      best.emplace_back(*loss, step);
+void take_back_replaced(fs::path const& checkpoints) {
+  for (auto const& old : list_with(old_suffix, checkpoints)) {
+    fs::path const complete = old.parent_path() / old.stem();
+    if (fs::exists(fs::symlink_status(complete))) {
+      remove_own(old);
+    } else {
+      fs::rename(old, complete);
+    }
   }
-  std::ranges::sort(best);
-  best.resize(std::min(best.size(), static_cast<std::size_t>(retention.best)));
-  auto const newest = std::min(steps.size(), static_cast<std::size_t>(retention.newest));
-  std::vector<std::int64_t> old(steps.begin(), steps.end() - static_cast<std::ptrdiff_t>(newest));
-  for (auto const& [loss, step] : best) std::erase(old, step);
-  return old;
+}
+
+void move_latest(fs::path const& complete) {
+  fs::path const checkpoints = complete.parent_path();
+  fs::path const next = checkpoints / new_latest_name;
+  fs::remove(next);
+  fs::create_directory_symlink(complete.filename(), next);
+  fs::rename(next, checkpoints / latest_name);
 }
 
 std::vector<std::string> remove_all_of(fs::path const& checkpoints) {
@@ -142,7 +150,7 @@ std::vector<std::string> remove_all_of(fs::path const& checkpoints) {
   std::vector<std::string> others;
   for (auto const& path : items) {
     std::string const name = path.filename().string();
-    if (step_of(name) || is_partial(name) || is_step_with(old_suffix, name)) {
+    if (step_of(name) || is_step_with(partial_suffix, name) || is_step_with(old_suffix, name)) {
       remove_own(path);
     } else if (fs::is_symlink(path) && (name == latest_name || name == new_latest_name)) {
       fs::remove(path);
@@ -165,34 +173,40 @@ void sync_to_disk(fs::path const& path) {
 }
 
 NewFolder::NewFolder(fs::path checkpoints, std::int64_t step)
-    : checkpoints_(std::move(checkpoints)), step_(step), complete_(step_path(checkpoints_, step)),
+    : checkpoints_(std::move(checkpoints)), complete_(step_path(checkpoints_, step)),
       partial_(partial_path(complete_)) {}
 
 void NewFolder::start() {
   with_advice(checkpoints_, [&] {
     fs::create_directory(checkpoints_); // in the run's folder, which is not made anew where it was moved meanwhile
+    take_back_replaced(checkpoints_);
     for (auto const& stale : list_partial(checkpoints_)) remove_own(stale);
     fs::create_directory(partial_);
   });
 }
 
-void NewFolder::publish(Retention const& retention) {
+// Once it has its name the checkpoint is there, whatever fails then.
+void NewFolder::publish() {
   with_advice(checkpoints_, [&] {
     sync_to_disk(partial_);
     rename_to_complete();
-    sync_to_disk(checkpoints_);
   });
   try {
-    move_latest();
     sync_to_disk(checkpoints_);
-  } catch (fs::filesystem_error const& error) { // the checkpoint is there, and readers look for the newest
-    log::warn("'{}' is saved, but the link '{}' cannot be moved to it ({}); move or remove what stands there",
-              complete_.string(), (checkpoints_ / latest_name).string(), error.code().message());
+    with_advice(checkpoints_, [&] { remove_replaced(); });
+  } catch (Error const& error) {
+    log::warn("'{}' is saved, but may have its former content after a failure of the system: {}", complete_.string(),
+              error.what());
   }
   try {
-    remove_old(retention);
-  } catch (Error const& error) { // the new checkpoint is there all the same
-    log::warn("old checkpoints stay: {}", error.what());
+    move_latest(complete_);
+    sync_to_disk(checkpoints_);
+  } catch (fs::filesystem_error const& error) { // readers look for the newest
+    log::warn("'{}' is saved, but the link '{}' cannot be moved to it ({}); move or remove what stands there",
+              complete_.string(), (checkpoints_ / latest_name).string(), error.code().message());
+  } catch (Error const& error) {
+    log::warn("'{}' is saved, but the link to it may not outlive a failure of the system: {}", complete_.string(),
+              error.what());
   }
 }
 
@@ -210,41 +224,23 @@ void NewFolder::rename_to_complete() {
   }
   // A checkpoint of the same number: the two change places at once where the system can do that.
 #ifdef RENAME_EXCHANGE
-  bool const exchanged = ::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, complete_.c_str(), RENAME_EXCHANGE) == 0;
-#else
-  bool const exchanged = false;
+  if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, complete_.c_str(), RENAME_EXCHANGE) == 0) return;
 #endif
-  if (exchanged) {
-    remove_own(partial_);
-  } else {
-    fs::path const old = complete_.string() + std::string(old_suffix);
-    remove_own(old);
-    fs::rename(complete_, old);
+  fs::path const old = old_path(complete_); // which take_back_replaced() looks for after a kill
+  remove_own(old);
+  fs::rename(complete_, old);
+  try {
     fs::rename(partial_, complete_);
-    remove_own(old);
+  } catch (fs::filesystem_error const&) {
+    std::error_code not_possible;
+    fs::rename(old, complete_, not_possible);
+    throw;
   }
 }
 
-void NewFolder::move_latest() {
-  fs::path const next = checkpoints_ / new_latest_name;
-  fs::remove(next);
-  fs::create_directory_symlink(complete_.filename(), next);
-  fs::rename(next, checkpoints_ / latest_name);
-}
-
-// Steps after this one come from an earlier run that went farther; they are not older, so they stay.
-void NewFolder::remove_old(Retention const& retention) {
-  auto steps = list_steps(checkpoints_);
-  steps.erase(std::upper_bound(steps.begin(), steps.end(), step_), steps.end());
-  for (std::int64_t const step : outdated(checkpoints_, steps, retention)) {
-    fs::path const old = step_path(checkpoints_, step);
-    try {
-      remove_complete(old);
-    } catch (fs::filesystem_error const& error) {
-      // The new checkpoint is there all the same.
-      log::warn("cannot remove the old checkpoint '{}' ({}); remove it by hand", old.string(), error.code().message());
-    }
-  }
+/// What had this number before, under one of two names.
+void NewFolder::remove_replaced() {
+  for (auto const& replaced : {partial_, old_path(complete_)}) remove_own(replaced);
 }
 
 } // namespace kozero::checkpoint

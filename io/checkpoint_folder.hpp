@@ -22,18 +22,19 @@ std::string rank_file_name(std::int64_t rank);
 std::vector<std::int64_t> list_steps(std::filesystem::path const& checkpoints);
 std::filesystem::path step_path(std::filesystem::path const& checkpoints, std::int64_t step);
 
-/// What saves that did not end have left. Throws std::filesystem's errors, as the next two do.
+/// What saves that did not end have left. Throws std::filesystem's errors, as the next four do.
 std::vector<std::filesystem::path> list_partial(std::filesystem::path const& checkpoints);
 
 /// Removes a checkpoint folder with what kozero wrote in it, or the link that stands for one; a folder with more in it
-/// stays, with that alone.
-void remove_own(std::filesystem::path const& folder);
-/// The same of a complete one, whose name it takes first.
-void remove_complete(std::filesystem::path const& complete);
-
-/// Of `steps`, complete checkpoints, the newest at the end: those that are not to stay.
-std::vector<std::int64_t> outdated(std::filesystem::path const& checkpoints, std::vector<std::int64_t> const& steps,
-                                   Retention const& retention);
+/// stays, with that alone. Whether it is gone.
+bool remove_own(std::filesystem::path const& folder);
+/// The same of a complete one, which has no name of a checkpoint meanwhile.
+bool remove_complete(std::filesystem::path const& complete);
+/// Where a kill came between two renames, gives a checkpoint its name back that was about to be replaced; of one that
+/// was replaced, removes the rest. For whoever holds the run's folder.
+void take_back_replaced(std::filesystem::path const& checkpoints);
+/// The link `latest` leads to that checkpoint then.
+void move_latest(std::filesystem::path const& complete);
 
 /// Removes all checkpoints and `latest` from <run>/checkpoints. What kozero did not write stays and comes back, by its
 /// path there. Throws std::filesystem's errors.
@@ -47,7 +48,7 @@ void sync_to_disk(std::filesystem::path const& path);
 ///     NewFolder folder(run / "checkpoints", 100);
 ///     folder.start();            // …/step-00000100.partial, empty; leftovers of killed runs are gone
 ///     …                          // fill folder.partial()
-///     folder.publish({3});       // …/step-00000100, `latest`, old ones removed
+///     folder.publish();          // …/step-00000100, and `latest`
 class NewFolder {
 public:
   NewFolder(std::filesystem::path checkpoints, std::int64_t step);
@@ -56,17 +57,16 @@ public:
   std::filesystem::path const& complete() const { return complete_; }
 
   void start();
-  void publish(Retention const& retention);
+  /// An Error says that it has not its name; what goes wrong after that is a warning.
+  void publish();
   /// Removes what start() made, as far as that is possible.
   void discard() noexcept;
 
 private:
   void rename_to_complete();
-  void move_latest();
-  void remove_old(Retention const& retention);
+  void remove_replaced();
 
   std::filesystem::path checkpoints_;
-  std::int64_t step_;
   std::filesystem::path complete_;
   std::filesystem::path partial_;
 };

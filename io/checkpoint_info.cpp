@@ -63,6 +63,14 @@ std::optional<MetricsMark> get_metrics(h5::Job const& job, hid_t file) {
   return MetricsMark{get_count(job, file, "metrics_bytes"), h5::get_text(job, file, "metrics_hash")};
 }
 
+} // namespace
+
+std::string get_save_id(h5::Job const& job, hid_t file) {
+  return h5::has_attribute(job, file, save_id_name) ? h5::get_text(job, file, save_id_name) : "";
+}
+
+namespace {
+
 std::int64_t get_generation(h5::Job const& job, hid_t file) {
   return h5::has_attribute(job, file, "generation") ? get_count(job, file, "generation", 1) : 0;
 }
@@ -98,6 +106,7 @@ void write_info(fs::path const& path, CheckpointInfo const& info) {
   put_format(job, file.id(), info_format);
   h5::put(job, file.id(), "version", info.version);
   h5::put(job, file.id(), "generation", info.generation);
+  h5::put(job, file.id(), save_id_name, info.save_id);
   h5::put(job, file.id(), "batches_seen", info.counters.batches_seen);
   h5::put(job, file.id(), "updates_applied", info.counters.updates_applied);
   h5::put(job, file.id(), "updates_skipped", info.counters.updates_skipped);
@@ -122,6 +131,7 @@ CheckpointInfo read_info(fs::path const& path) {
   info.format_version = require_format(job, path, file.id(), info_format);
   info.version = h5::get_text(job, file.id(), "version");
   info.generation = get_generation(job, file.id());
+  info.save_id = get_save_id(job, file.id());
   info.counters.batches_seen = get_count(job, file.id(), "batches_seen");
   info.counters.updates_applied = get_count(job, file.id(), "updates_applied");
   info.counters.updates_skipped = get_count(job, file.id(), "updates_skipped");
@@ -144,12 +154,10 @@ CheckpointInfo read_info(fs::path const& path) {
 }
 
 std::optional<double> stored_held_out_loss(fs::path const& path) {
-  try {
-    auto const job = reading(path);
-    return get_held_out_loss(job, h5::open_file(path, job).id());
-  } catch (Error const&) {
-    return {};
-  }
+  auto const job = reading(path);
+  auto const file = h5::open_file(path, job);
+  require_format(job, path, file.id(), info_format);
+  return get_held_out_loss(job, file.id());
 }
 
 std::int64_t read_generation(fs::path const& path) {

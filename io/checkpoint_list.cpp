@@ -2,9 +2,11 @@
 
 #include "core/error.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
 #include "io/checkpoint_file.hpp"
 #include "io/checkpoint_folder.hpp"
 #include "io/checkpoint_order.hpp"
+#include "io/checkpoint_retention.hpp"
 #include "io/json.hpp"
 #include "io/plain_file.hpp"
 
@@ -48,6 +50,13 @@ std::optional<double> number_in(std::string_view line, char const* key) {
   return object.at(key).get<double>();
 }
 
+/// Not of the state after a delayed update, say.
+bool is_of(Counters const& counters, std::string_view line) {
+  auto const object = Json::parse(line, nullptr, false);
+  return object.is_object() && object.value("batch", Json()) == Json(counters.batches_seen) &&
+         object.value("updates_applied", Json()) == Json(counters.updates_applied);
+}
+
 /// Losses from the metrics that the checkpoint was saved with: they are those of its own lineage.
 void add_losses(ListedCheckpoint& listed, std::vector<std::string> const& texts) {
   listed.held_out_loss = listed.info->held_out_loss;
@@ -68,7 +77,7 @@ void add_losses(ListedCheckpoint& listed, std::vector<std::string> const& texts)
     }
     // An evaluation that was due is made right after the save.
     std::string_view const next = text.substr(size, text.find('\n', size) - size);
-    if (!listed.held_out_loss) listed.held_out_loss = number_in(next, "val_loss");
+    if (!listed.held_out_loss && is_of(listed.info->counters, next)) listed.held_out_loss = number_in(next, "val_loss");
     return;
   }
 }
@@ -105,34 +114,88 @@ std::vector<ListedCheckpoint> list_checkpoints(fs::path const& run_dir) {
 
 namespace {
 
-Pruned outdated_of(fs::path const& run_dir, Retention const& retention) {
+/// By the losses of the list, so that the best is what a user has seen. One that cannot be read stays.
+std::vector<fs::path> outdated_of(fs::path const& run_dir, Retention const& retention) {
   fs::path const checkpoints = run_dir / "checkpoints";
-  Pruned pruned;
-  std::vector<std::int64_t> steps;
-  for (auto const& saved : checkpoint::in_order_of_saving(checkpoints)) steps.push_back(saved.step);
-  for (std::int64_t const step : checkpoint::outdated(checkpoints, steps, retention)) {
-    pruned.checkpoints.push_back(checkpoint::step_path(checkpoints, step));
+  auto const listed = list_checkpoints(run_dir);
+  std::vector<checkpoint::Candidate> candidates;
+  for (auto const& saved : checkpoint::in_order_of_saving(checkpoints)) {
+    auto const found =
+        std::ranges::find(listed, checkpoint::step_path(checkpoints, saved.step), &ListedCheckpoint::folder);
+    if (found == listed.end()) continue;
+    if (found->info) {
+      candidates.push_back({saved.step, found->held_out_loss});
+    } else {
+      log::warn("'{}' stays ({})", found->folder.string(), found->problem);
+    }
   }
-  std::ranges::sort(pruned.checkpoints);
-  pruned.partial = checkpoint::list_partial(checkpoints);
-  for (auto const& folder : pruned.checkpoints) pruned.bytes += bytes_in(folder);
-  for (auto const& folder : pruned.partial) pruned.bytes += bytes_in(folder);
-  return pruned;
+  std::vector<fs::path> outdated;
+  for (std::int64_t const step : checkpoint::outdated(candidates, retention)) {
+    outdated.push_back(checkpoint::step_path(checkpoints, step));
+  }
+  std::ranges::sort(outdated);
+  return outdated;
+}
+
+std::string reason_of(fs::filesystem_error const& error) {
+  return fmt::format("cannot remove '{}' ({}); see who may write there", error.path1().string(),
+                     error.code().message());
+}
+
+/// Does not stop at one that cannot be removed. Those that are gone.
+template <class Remove>
+std::vector<fs::path> removed(std::vector<fs::path> const& folders, Pruned& pruned, Remove const& remove) {
+  std::vector<fs::path> gone;
+  for (auto const& folder : folders) {
+    std::int64_t const bytes = bytes_in(folder);
+    try {
+      if (remove(folder)) {
+        gone.push_back(folder);
+        pruned.bytes += bytes;
+      } else {
+        pruned.problems.push_back(
+            fmt::format("'{}' stays, with files that kozero did not write; remove it by hand", folder.string()));
+      }
+    } catch (fs::filesystem_error const& error) {
+      pruned.problems.push_back(reason_of(error));
+    }
+  }
+  return gone;
+}
+
+/// It may lead to what is to go, where a save was cut short or it was moved by hand.
+void lead_to_newest(fs::path const& checkpoints, Pruned& pruned) {
+  auto const saved = checkpoint::in_order_of_saving(checkpoints);
+  if (saved.empty() || saved.back().is_linked) return;
+  try {
+    checkpoint::move_latest(checkpoint::step_path(checkpoints, saved.back().step));
+  } catch (fs::filesystem_error const& error) {
+    pruned.problems.push_back(fmt::format("the link 'latest' in '{}' cannot be moved to the newest checkpoint ({})",
+                                          checkpoints.string(), error.code().message()));
+  }
 }
 
 } // namespace
 
 Pruned prune_checkpoints(fs::path const& run_dir, Retention const& retention, Prune mode) {
+  Pruned pruned;
   try {
-    Pruned pruned = outdated_of(run_dir, retention);
-    if (mode == Prune::dry_run) return pruned;
-    for (auto const& folder : pruned.checkpoints) checkpoint::remove_complete(folder);
-    for (auto const& folder : pruned.partial) checkpoint::remove_own(folder);
-    return pruned;
+    fs::path const checkpoints = run_dir / "checkpoints";
+    auto const outdated = outdated_of(run_dir, retention);
+    auto const partial = checkpoint::list_partial(checkpoints);
+    if (mode == Prune::dry_run) {
+      auto const would_be = [](fs::path const&) { return true; };
+      pruned.checkpoints = removed(outdated, pruned, would_be);
+      pruned.partial = removed(partial, pruned, would_be);
+      return pruned;
+    }
+    lead_to_newest(checkpoints, pruned);
+    pruned.checkpoints = removed(outdated, pruned, checkpoint::remove_complete);
+    pruned.partial = removed(partial, pruned, checkpoint::remove_own);
   } catch (fs::filesystem_error const& error) {
-    throw Error(fmt::format("cannot remove '{}' ({}); see who may write there", error.path1().string(),
-                            error.code().message()));
+    throw Error(reason_of(error));
   }
+  return pruned;
 }
 
 } // namespace kozero

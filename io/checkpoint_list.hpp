@@ -25,11 +25,13 @@ struct Pruned {
   std::vector<std::filesystem::path> checkpoints;
   std::vector<std::filesystem::path> partial; // leftovers of saves that did not end
   std::int64_t bytes = 0;
+  std::vector<std::string> problems; // what is to go and stays, and why
 };
 
 enum class Prune { now, dry_run };
-/// Removes the checkpoints that are not to stay, but never the newest. The caller holds the run's folder, so that
-/// nothing is being saved; not for a dry run.
+/// Removes the checkpoints that are not to stay, but never the newest, by the losses that list_checkpoints tells; what
+/// cannot be read stays, with a warning. The link `latest` leads to the newest then. The caller holds the run's folder,
+/// so that nothing is being saved; not for a dry run.
 Pruned prune_checkpoints(std::filesystem::path const& run_dir, Retention const& retention, Prune mode);
 
 } // namespace kozero

@@ -34,7 +34,7 @@ struct CheckpointReader::Files {
     constexpr std::size_t most_open = 64; // far below any system's limit
     if (auto const found = open.find(rank); found != open.end()) return found->second;
     if (open.size() == most_open) open.clear();
-    checkpoint::Stamp const stamp{rank, info.ranks, info.counters.updates_applied, info.format_version};
+    checkpoint::Stamp const stamp{rank, info.ranks, info.counters.updates_applied, info.save_id, info.format_version};
     return open.try_emplace(rank, path(rank), stamp).first->second;
   }
 

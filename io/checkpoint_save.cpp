@@ -2,13 +2,16 @@
 
 #include "core/format.hpp"
 #include "core/heartbeat.hpp"
+#include "core/log.hpp"
 #include "io/checkpoint_file.hpp"
 #include "io/checkpoint_folder.hpp"
 #include "io/checkpoint_order.hpp"
+#include "io/checkpoint_retention.hpp"
 #include "io/checkpoint_whole.hpp"
 #include "io/disk_space.hpp"
 
 #include <algorithm>
+#include <random>
 
 namespace kozero {
 
@@ -49,6 +52,12 @@ void share_copies(std::vector<checkpoint::TensorShare>& shares, Ranks& ranks) {
   }
 }
 
+/// 16 hexadecimal digits.
+std::string new_id() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
 /// Of the tensors' elements; names, shapes and checksums come on top.
 std::int64_t bytes_of(std::vector<checkpoint::TensorShare> const& shares) {
   std::int64_t bytes = 0;
@@ -79,9 +88,12 @@ struct CheckpointSave::Parts {
   void agree_on_folder(fs::path const& run_dir) {
     std::string checkpoints;
     together([&] {
-      if (leads()) checkpoints = fs::absolute(run_dir / "checkpoints").lexically_normal().string();
+      if (!leads()) return;
+      checkpoints = fs::absolute(run_dir / "checkpoints").lexically_normal().string();
+      info.save_id = new_id();
     });
     ranks.broadcast(checkpoints, 0);
+    ranks.broadcast(info.save_id, 0);
     folder.emplace(checkpoints, step);
   }
 
@@ -109,7 +121,7 @@ struct CheckpointSave::Parts {
                    "all ranks share",
                    partial.string());
     fs::path const file = partial / checkpoint::rank_file_name(ranks.rank());
-    checkpoint::write_rank_file(file, {ranks.rank(), ranks.size(), step}, own, gets_on);
+    checkpoint::write_rank_file(file, {ranks.rank(), ranks.size(), step, info.save_id}, own, gets_on);
     checkpoint::sync_to_disk(file);
     if (!leads()) return;
     checkpoint::write_whole(partial / checkpoint::whole_name, whole);
@@ -122,7 +134,12 @@ struct CheckpointSave::Parts {
     info.generation = checkpoint::next_generation(folder->partial().parent_path());
     checkpoint::write_info(file, info);
     checkpoint::sync_to_disk(file);
-    folder->publish(retention);
+    folder->publish();
+    try {
+      checkpoint::remove_outdated(folder->complete().parent_path(), step, retention);
+    } catch (Error const& error) { // the new checkpoint is there all the same
+      log::warn("old checkpoints stay: {}", error.what());
+    }
   }
 
   CheckpointInfo info;
@@ -153,8 +170,11 @@ CheckpointSave::CheckpointSave(fs::path const& run_dir, CheckpointInfo const& in
 
 CheckpointSave::~CheckpointSave() = default;
 
-void CheckpointSave::write(std::function<void()> const& gets_on) noexcept {
-  parts_->failure = failure_of([&] { parts_->write(gets_on); });
+void CheckpointSave::write(std::function<void()> const& gets_on, std::function<void()> const& also) noexcept {
+  parts_->failure = failure_of([&] {
+    parts_->write(gets_on);
+    also();
+  });
 }
 
 fs::path CheckpointSave::commit(std::string const& state_hash) {

@@ -21,9 +21,10 @@ public:
   CheckpointSave(CheckpointSave const&) = delete;
   CheckpointSave& operator=(CheckpointSave const&) = delete;
 
-  /// Writes this rank's files and forces them to disk. What goes wrong is commit()'s to tell. `gets_on` is called now
-  /// and then.
-  void write(std::function<void()> const& gets_on) noexcept;
+  /// Writes this rank's files and forces them to disk, then does `also`. What goes wrong is commit()'s to tell.
+  /// `gets_on` is called now and then; where it throws, no more is written.
+  void write(
+      std::function<void()> const& gets_on, std::function<void()> const& also = [] {}) noexcept;
   /// Gives the checkpoint its name if all ranks have written it, else removes what they wrote and throws.
   std::filesystem::path commit(std::string const& state_hash);
 

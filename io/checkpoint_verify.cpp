@@ -2,6 +2,7 @@
 
 #include "io/checkpoint_file.hpp"
 #include "io/checkpoint_folder.hpp"
+#include "io/checkpoint_whole.hpp"
 
 #include <algorithm>
 #include <map>
@@ -15,23 +16,20 @@ namespace {
 
 class Verifier {
 public:
-  Verifier(fs::path folder, BytesRead const& progress) : folder_(std::move(folder)), progress_(progress) {}
+  Verifier(fs::path folder, std::span<ExpectedArray const> expected, BytesRead const& progress)
+      : folder_(std::move(folder)), expected_(expected), progress_(progress) {}
 
   Verdict run() {
     attempt([&] { info_ = checkpoint::read_info(folder_ / checkpoint::info_name); });
     if (!info_) return std::move(verdict_);
     ++verdict_.files;
-    for (std::int64_t rank = 0; rank < info_->ranks && is_there(rank); ++rank) {
-      total_ += static_cast<std::int64_t>(fs::file_size(path(rank)));
-    }
-    for (std::int64_t rank = 0; rank < info_->ranks; ++rank) {
-      if (!is_there(rank)) {
-        fault(fmt::format("'{}' is not there, and the checkpoint is of {} ranks", path(rank).string(), info_->ranks));
-        break; // a count that is wrong is not followed further
-      }
+    look_for_files();
+    for (std::int64_t const rank : ranks_) {
       attempt([&] { read_file(rank); });
     }
+    if (verdict_.faults.empty()) look_for_lost_arrays();
     if (verdict_.faults.empty()) look_for_gaps();
+    if (verdict_.faults.empty()) look_at_whole();
     return std::move(verdict_);
   }
 
@@ -51,9 +49,26 @@ private:
     }
   }
 
+  /// Of a count that is wrong not every file is told.
+  void look_for_files() {
+    constexpr std::int64_t most_told = 20;
+    std::int64_t lost = 0;
+    for (std::int64_t rank = 0; rank < info_->ranks && lost < most_told; ++rank) {
+      if (is_there(rank)) {
+        std::error_code not_known;
+        auto const bytes = fs::file_size(path(rank), not_known);
+        total_ += not_known ? 0 : static_cast<std::int64_t>(bytes);
+        ranks_.push_back(rank);
+      } else {
+        fault(fmt::format("'{}' is not there, and the checkpoint is of {} ranks", path(rank).string(), info_->ranks));
+        ++lost;
+      }
+    }
+  }
+
   void read_file(std::int64_t rank) {
-    checkpoint::RankFile const file(path(rank),
-                                    {rank, info_->ranks, info_->counters.updates_applied, info_->format_version});
+    checkpoint::RankFile const file(
+        path(rank), {rank, info_->ranks, info_->counters.updates_applied, info_->save_id, info_->format_version});
     ++verdict_.files;
     for (auto const& dataset : file.datasets()) {
       std::int64_t const before = verdict_.bytes;
@@ -66,18 +81,25 @@ private:
       });
       verdict_.bytes = before + dataset.interval.size() * width;
       ++verdict_.datasets;
-      tensors_[dataset.name].push_back(dataset);
+      tensors_[dataset.name].push_back({rank, dataset});
+    }
+  }
+
+  void look_for_lost_arrays() {
+    for (auto const& [name, kind] : expected_) {
+      if (!tensors_.contains(name + "/" + kind)) fault(fmt::format("no file has elements of '{}/{}'", name, kind));
     }
   }
 
   void look_for_gaps() {
-    for (auto& [name, datasets] : tensors_) {
-      std::ranges::sort(datasets, {}, [](auto const& dataset) { return dataset.interval.begin; });
+    for (auto& [name, parts] : tensors_) {
+      std::ranges::sort(parts, {}, [](Part const& part) { return part.dataset.interval.begin; });
+      auto const& first = parts.front().dataset;
       std::int64_t size = 1;
-      for (std::int64_t const extent : datasets.front().shape) size *= extent;
+      for (std::int64_t const extent : first.shape) size *= extent;
       std::int64_t end = 0;
-      for (auto const& dataset : datasets) {
-        if (dataset.shape != datasets.front().shape || dataset.type != datasets.front().type) {
+      for (auto const& [rank, dataset] : parts) {
+        if (dataset.shape != first.shape || dataset.type != first.type) {
           fault(fmt::format("the files do not agree on shape and type of '{}'", name));
         }
         note_step(name, end, dataset.interval.begin);
@@ -87,23 +109,48 @@ private:
     }
   }
 
+  void look_at_whole() {
+    fs::path const file = folder_ / checkpoint::whole_name;
+    std::error_code ignored;
+    if (!fs::exists(fs::symlink_status(file, ignored))) return;
+    std::vector<checkpoint::WholeTensor> tensors;
+    for (auto const& [name, parts] : tensors_) {
+      auto const slash = name.rfind('/');
+      auto const& first = parts.front().dataset;
+      auto& tensor = tensors.emplace_back(
+          checkpoint::WholeTensor{name.substr(0, slash), name.substr(slash + 1), first.shape, first.type});
+      for (auto const& part : parts) tensor.parts.push_back({part.rank, part.dataset.interval});
+    }
+    attempt([&] {
+      for (auto& text : checkpoint::faults_of_whole(file, tensors)) fault(std::move(text));
+    });
+    ++verdict_.files;
+  }
+
   void note_step(std::string const& name, std::int64_t end, std::int64_t begin) {
     if (begin > end) fault(fmt::format("elements {} to {} of '{}' are in no file", end, begin, name));
     if (begin < end) fault(fmt::format("elements {} to {} of '{}' are in two files", begin, end, name));
   }
 
+  struct Part {
+    std::int64_t rank = 0;
+    checkpoint::StoredDataset dataset;
+  };
+
   fs::path folder_;
+  std::span<ExpectedArray const> expected_;
   BytesRead const& progress_;
   Verdict verdict_;
   std::optional<CheckpointInfo> info_;
+  std::vector<std::int64_t> ranks_; // whose files are there
   std::int64_t total_ = 0;
-  std::map<std::string, std::vector<checkpoint::StoredDataset>> tensors_;
+  std::map<std::string, std::vector<Part>> tensors_; // "wte.weight/m"
 };
 
 } // namespace
 
-Verdict verify_checkpoint(fs::path const& folder, BytesRead const& progress) {
-  return Verifier(folder, progress).run();
+Verdict verify_checkpoint(fs::path const& folder, std::span<ExpectedArray const> expected, BytesRead const& progress) {
+  return Verifier(folder, expected, progress).run();
 }
 
 } // namespace kozero

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,19 @@ struct Verdict {
   std::vector<std::string> faults; // one line each; empty: it is whole
 };
 
+/// A state array that a checkpoint has to have.
+struct ExpectedArray {
+  std::string name; // "wte.weight"
+  std::string kind; // "m"
+};
+
 /// Called with bytes read so far and bytes in all.
 using BytesRead = std::function<void(std::int64_t, std::int64_t)>;
 
 /// Reads all files of a checkpoint, in one process, whoever wrote them: every dataset is compared with its checksums,
-/// and each element of each tensor must stand in one file. Does not stop at a fault.
-Verdict verify_checkpoint(std::filesystem::path const& folder, BytesRead const& progress);
+/// each element of each tensor must stand in one file, all `expected` arrays must be there, and tensors.h5, where there
+/// is one, must show what the files hold. Does not stop at a fault.
+Verdict verify_checkpoint(std::filesystem::path const& folder, std::span<ExpectedArray const> expected,
+                          BytesRead const& progress);
 
 } // namespace kozero

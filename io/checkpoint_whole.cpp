@@ -100,14 +100,98 @@ void map_part(h5::Job const& job, h5::Properties const& creation, WholeTensor co
   }
 }
 
+std::string name_of(WholeTensor const& tensor) {
+  return (tensor.kind == "master" ? "parameters/" : "optimizer/" + tensor.kind + "/") + tensor.name;
+}
+
+/// A virtual dataset has dimensions.
+std::vector<std::int64_t> shape_of(WholeTensor const& tensor) {
+  return tensor.shape.empty() ? std::vector<std::int64_t>{1} : tensor.shape;
+}
+
+/// One box of a virtual dataset, and where its elements are.
+struct Mapping {
+  std::string file, dataset;
+  std::vector<hsize_t> first, last;      // of the box, inclusive
+  hsize_t held_first = 0, held_last = 0; // of the rank's dataset
+  friend auto operator<=>(Mapping const&, Mapping const&) = default;
+};
+
+std::vector<Mapping> wanted_mappings(WholeTensor const& tensor) {
+  std::vector<Mapping> mappings;
+  for (auto const& part : tensor.parts) {
+    std::int64_t at = 0;
+    for (Box const& box : boxes_of(part.interval, shape_of(tensor))) {
+      Mapping mapping{rank_file_name(part.rank), tensor.name + "/" + tensor.kind};
+      for (std::size_t d = 0; d < box.begin.size(); ++d) {
+        mapping.first.push_back(static_cast<hsize_t>(box.begin[d]));
+        mapping.last.push_back(static_cast<hsize_t>(box.begin[d] + box.extent[d] - 1));
+      }
+      mapping.held_first = static_cast<hsize_t>(at);
+      at += elements_of(box.extent);
+      mapping.held_last = static_cast<hsize_t>(at - 1);
+      mappings.push_back(std::move(mapping));
+    }
+  }
+  std::ranges::sort(mappings);
+  return mappings;
+}
+
+/// "…" of H5Pget_virtual_filename and its like, which tell the length of a text first.
+template <class Get>
+std::string text_of(h5::Job const& job, Get const& get) {
+  auto const size = static_cast<std::size_t>(KOZERO_HDF5_CALL(job, get(nullptr, std::size_t{0})));
+  std::string text(size + 1, '\0');
+  KOZERO_HDF5_CALL(job, get(text.data(), text.size()));
+  text.resize(size);
+  return text;
+}
+
+std::vector<Mapping> found_mappings(h5::Job const& job, hid_t creation, std::size_t dimensions) {
+  std::size_t count = 0;
+  KOZERO_HDF5_CALL(job, H5Pget_virtual_count(creation, &count));
+  std::vector<Mapping> mappings(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    Mapping& found = mappings[i];
+    found.file =
+        text_of(job, [&](char* to, std::size_t size) { return H5Pget_virtual_filename(creation, i, to, size); });
+    found.dataset =
+        text_of(job, [&](char* to, std::size_t size) { return H5Pget_virtual_dsetname(creation, i, to, size); });
+    h5::Dataspace const box(KOZERO_HDF5_CALL(job, H5Pget_virtual_vspace(creation, i)));
+    h5::Dataspace const held(KOZERO_HDF5_CALL(job, H5Pget_virtual_srcspace(creation, i)));
+    found.first.resize(dimensions);
+    found.last.resize(dimensions);
+    KOZERO_HDF5_CALL(job, H5Sget_select_bounds(box.id(), found.first.data(), found.last.data()));
+    if (H5Sget_simple_extent_ndims(held.id()) != 1) continue; // not as a rank's dataset is
+    KOZERO_HDF5_CALL(job, H5Sget_select_bounds(held.id(), &found.held_first, &found.held_last));
+  }
+  std::ranges::sort(mappings);
+  return mappings;
+}
+
+/// Its shape, type and mappings are what write_tensor() makes.
+bool is_as_written(h5::Job const& job, hid_t file, Types const& types, WholeTensor const& tensor) {
+  auto const dataset = h5::open_any_dataset(job, file, name_of(tensor));
+  h5::Dataspace const space(KOZERO_HDF5_CALL(job, H5Dget_space(dataset.id())));
+  h5::Datatype const type(KOZERO_HDF5_CALL(job, H5Dget_type(dataset.id())));
+  h5::Properties const creation(KOZERO_HDF5_CALL(job, H5Dget_create_plist(dataset.id())));
+  auto const shape = shape_of(tensor);
+  std::vector<hsize_t> extents(shape.size());
+  bool const same_rank = H5Sget_simple_extent_ndims(space.id()) == static_cast<int>(shape.size());
+  if (!same_rank || H5Pget_layout(creation.id()) != H5D_VIRTUAL) return false;
+  KOZERO_HDF5_CALL(job, H5Sget_simple_extent_dims(space.id(), extents.data(), nullptr));
+  return std::ranges::equal(extents, shape, [](hsize_t a, std::int64_t b) { return a == static_cast<hsize_t>(b); }) &&
+         types.find(type.id()) == tensor.type &&
+         found_mappings(job, creation.id(), shape.size()) == wanted_mappings(tensor);
+}
+
 void write_tensor(h5::Job const& job, hid_t file, Types const& types, WholeTensor const& tensor) {
-  // A virtual dataset has dimensions.
-  std::vector<std::int64_t> const shape = tensor.shape.empty() ? std::vector<std::int64_t>{1} : tensor.shape;
+  auto const shape = shape_of(tensor);
   h5::Properties const links(KOZERO_HDF5_CALL(job, H5Pcreate(H5P_LINK_CREATE)));
   KOZERO_HDF5_CALL(job, H5Pset_create_intermediate_group(links.id(), 1));
   h5::Properties const creation(KOZERO_HDF5_CALL(job, H5Pcreate(H5P_DATASET_CREATE)));
   for (auto const& part : tensor.parts) map_part(job, creation, tensor, shape, part);
-  std::string const name = (tensor.kind == "master" ? "parameters/" : "optimizer/" + tensor.kind + "/") + tensor.name;
+  std::string const name = name_of(tensor);
   h5::Dataset dataset(
       KOZERO_HDF5_CALL(job, H5Dcreate2(file, name.c_str(), types[tensor.type], space_of(job, shape).id(), links.id(),
                                        creation.id(), H5P_DEFAULT)));
@@ -137,6 +221,24 @@ void write_whole(fs::path const& path, std::span<WholeTensor const> tensors) {
   Types const types;
   for (auto const& tensor : tensors) write_tensor(job, file.id(), types, tensor);
   file.close(job);
+}
+
+std::vector<std::string> faults_of_whole(fs::path const& path, std::span<WholeTensor const> tensors) {
+  auto const job = reading(path);
+  auto const file = h5::open_file(path, job);
+  Types const types;
+  std::vector<std::string> faults;
+  for (auto const& tensor : tensors) {
+    auto const dataset_job = reading(path, name_of(tensor));
+    try {
+      if (!is_as_written(dataset_job, file.id(), types, tensor)) {
+        faults.push_back(fmt::format("{} (it does not show what the rank files hold)", dataset_job.problem));
+      }
+    } catch (Error const& error) {
+      faults.emplace_back(error.what());
+    }
+  }
+  return faults;
 }
 
 std::vector<Box> boxes_of(Interval part, std::vector<std::int64_t> const& shape) {

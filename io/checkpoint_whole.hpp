@@ -36,6 +36,10 @@ std::vector<WholeTensor> gather_whole(std::span<TensorShare const> own, Ranks& r
 
 void write_whole(std::filesystem::path const& path, std::span<WholeTensor const> tensors);
 
+/// Compares what the file maps with the tensors of the rank files beside it. A line for each fault; Error where the
+/// file cannot be read.
+std::vector<std::string> faults_of_whole(std::filesystem::path const& path, std::span<WholeTensor const> tensors);
+
 /// A run of whole slices of a tensor along one dimension.
 struct Box {
   std::vector<std::int64_t> begin;

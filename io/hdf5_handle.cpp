@@ -59,6 +59,7 @@ Reason reason() {
 Properties file_access(Job const& job) {
   prepare_library();
   Properties access(KOZERO_HDF5_CALL(job, H5Pcreate(H5P_FILE_ACCESS)));
+  KOZERO_HDF5_CALL(job, H5Pset_fapl_sec2(access.id())); // one file of the system, whatever HDF5_DRIVER asks for
   KOZERO_HDF5_CALL(job, H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18, H5F_LIBVER_V110));
   KOZERO_HDF5_CALL(job, H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG));
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
@@ -174,9 +175,13 @@ Group open_group(Job const& job, hid_t file, std::string const& path) {
   return Group(KOZERO_HDF5_CALL(job, H5Gopen2(file, path.c_str(), H5P_DEFAULT)));
 }
 
-Dataset open_dataset(Job const& job, hid_t file, std::string const& path) {
+Dataset open_any_dataset(Job const& job, hid_t file, std::string const& path) {
   require_no_link_elsewhere(job, file, path);
-  Dataset dataset(KOZERO_HDF5_CALL(job, H5Dopen2(file, path.c_str(), H5P_DEFAULT)));
+  return Dataset(KOZERO_HDF5_CALL(job, H5Dopen2(file, path.c_str(), H5P_DEFAULT)));
+}
+
+Dataset open_dataset(Job const& job, hid_t file, std::string const& path) {
+  Dataset dataset = open_any_dataset(job, file, path);
   Properties const creation(KOZERO_HDF5_CALL(job, H5Dget_create_plist(dataset.id())));
   bool const external = KOZERO_HDF5_CALL(job, H5Pget_external_count(creation.id())) > 0;
   bool const here = !external && KOZERO_HDF5_CALL(job, H5Pget_layout(creation.id())) != H5D_VIRTUAL;

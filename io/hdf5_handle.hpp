@@ -76,6 +76,8 @@ int descriptor_of(Job const& job, hid_t file);
 /// dataset are in other files.
 Group open_group(Job const& job, hid_t file, std::string const& path);
 Dataset open_dataset(Job const& job, hid_t file, std::string const& path);
+/// One whose elements may be in other files, to look at it alone.
+Dataset open_any_dataset(Job const& job, hid_t file, std::string const& path);
 
 /// Bytes of the file that an object is in. Nothing in it can be larger, whatever it claims.
 std::int64_t file_bytes(Job const& job, hid_t object);

@@ -74,6 +74,11 @@ void RunFolder::take(std::chrono::milliseconds patience) {
   if (!folder_.is_open()) refuse(path_, "cannot be opened", std::strerror(errno));
   make_folder(checkpoints());
   try_to_write(checkpoints());
+  try {
+    checkpoint::take_back_replaced(checkpoints());
+  } catch (std::filesystem::filesystem_error const& error) {
+    refuse(path_, "has a checkpoint whose replacement was cut short", error.code().message());
+  }
 }
 
 bool RunFolder::holds_checkpoints() const { return !checkpoint::list_steps(checkpoints()).empty(); }

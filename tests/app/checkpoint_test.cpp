@@ -66,7 +66,7 @@ TEST_CASE("checkpoint verify tells a whole checkpoint from a damaged one") {
   auto const whole = checkpoint({"verify", shop.file("run")});
   INFO(whole.out << whole.err);
   CHECK(whole.status == 0);
-  CHECK(contains(whole.out, {"step-00000010", "whole", "4 files"}));
+  CHECK(contains(whole.out, {"step-00000010", "whole", "5 files"}));
   flip_byte_in_the_middle(shop.file("run/checkpoints/latest/rank-00001.h5"));
   auto const damaged = checkpoint({"verify", shop.file("run/checkpoints/latest")});
   INFO(damaged.err);
@@ -96,6 +96,22 @@ TEST_CASE("checkpoint diff finds runs of all stages the same, and names where ot
   auto const models = checkpoint({"diff", shop.file("1"), shop.file("deep")});
   CHECK(models.status == 1);
   CHECK(contains(models.err, {"different models", "model.layers"}));
+}
+
+TEST_CASE("checkpoint diff tells loss scales apart") {
+  Workshop const shop;
+  for (char const* const scale : {"1024", "2048"}) {
+    auto const train = shop.train(scale, {"precision.compute=fp16", "run.updates=0", "schedule.warmup=0",
+                                          std::string("precision.loss_scale.initial=") + scale});
+    auto const run = run_program(train);
+    INFO(run.err);
+    REQUIRE(run.status == 0);
+  }
+  auto const found = checkpoint({"diff", shop.file("1024"), shop.file("2048")});
+  INFO(found.out << found.err);
+  CHECK(found.status == 1);
+  CHECK(contains(found.out, {"loss scale 1024", "loss scale 2048", "are the same bits"}));
+  CHECK(checkpoint({"diff", shop.file("1024"), shop.file("1024")}).status == 0);
 }
 
 TEST_CASE("checkpoint prune keeps what it is told to, and does not touch a run that goes on") {

@@ -95,6 +95,31 @@ TEST_CASE("a run killed at any call of a save goes on from what it had saved") {
   }
 }
 
+TEST_CASE("a checkpoint is not lost while another one of its number replaces it, where names cannot change places") {
+  Workshop const shop;
+  std::vector<std::string> const more = {"run.updates=4", "checkpoint.every=2", "zero.stage=2"};
+  REQUIRE(run_program(shop.train("whole", more)).status == 0);
+  std::string const step = shop.file("run/checkpoints/step-00000004/checkpoint.h5");
+  auto const replace = [&](Program::Environment environment) {
+    fs::remove_all(shop.file("run"));
+    fs::copy(shop.file("whole"), shop.file("run"), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    environment["LD_PRELOAD"] = KOZERO_IO_FAULT;
+    environment["IO_FAULT_NO_EXCHANGE"] = "1";
+    auto const from = shop.file("run/checkpoints/step-00000002");
+    return run_program(shop.train("run", with(more, {"--resume-from", from})), environment).status;
+  };
+  REQUIRE(replace({{"IO_FAULT_COUNT", shop.file("count")}}) == 0);
+  long const calls = std::stol(shop.read("count"));
+  for (long call = calls; call >= std::max(1L, calls - 30); --call) { // the names change near the end
+    INFO("call " << call << " of " << calls);
+    CHECK(replace({{"IO_FAULT", "kill " + std::to_string(call)}}) == 128 + SIGKILL);
+    CHECK(run_program({KOZERO_BINARY, "checkpoint", "prune", shop.file("run"), "--keep", "9"}).status == 0);
+    CHECK(fs::exists(step));
+    CHECK(run_program(shop.train("run", with(more, {"--resume", "auto"}))).status == 0);
+    CHECK(shop.hash("run") == shop.hash("whole"));
+  }
+}
+
 TEST_CASE("a run goes on where a call of a save fails, unless it is the last save") { // CASES 37
   for (bool const in_background : {false, true}) {
     Saves const saves(in_background);

@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "io/checkpoint.hpp"
 #include "io/checkpoint_sample.hpp"
+#include "io/checkpoint_save.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -288,6 +289,48 @@ TEST_CASE("those of the least held-out loss stay beside the newest") {
     CHECK(names_in(world.checkpoints()) ==
           std::vector<std::string>{"latest", "step-00000002", "step-00000006", "step-00000007"});
   });
+}
+
+TEST_CASE("checkpoints stay by the order in which they were saved, not by their numbers") {
+  World world;
+  auto state = world.own(tiny_tensors());
+  for (std::int64_t const updates : {10, 20, 30, 15, 12}) world.save(state, updates, 9); // it went back twice
+  world.save(state, 30, 2);
+  world.on_first([&] {
+    CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000012", "step-00000030"});
+  });
+}
+
+TEST_CASE("a checkpoint that cannot be read is not removed") {
+  World world;
+  auto state = world.own(tiny_tensors());
+  world.save(state, 1);
+  world.on_first([&] { std::ofstream(world.checkpoints() / "step-00000001" / "checkpoint.h5") << "not readable now"; });
+  Retention const kept = GENERATE(Retention(1), Retention(1, 1));
+  world.save(state, 2, kept);
+  world.save(state, 3, kept);
+  world.on_first([&] {
+    CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000001", "step-00000003"});
+  });
+}
+
+TEST_CASE("a save that is given up, or whose other work fails on one rank, is not saved on any") {
+  World world;
+  auto state = world.own(tiny_tensors());
+  fs::path const before = world.save(state, 1);
+  bool const fails_here = world.rank() == 0;
+  auto const no_work = [] {};
+  auto const fails = [&] {
+    if (fails_here) throw std::bad_alloc();
+  };
+  auto const message = [&](std::function<void()> const& gets_on, std::function<void()> const& also) {
+    CheckpointSave save(world.run(), sample_info(2), state.entries(), {1}, world.all());
+    save.write(gets_on, also);
+    return message_of<SharedError>([&] { save.commit("a hash"); });
+  };
+  CHECK(contains(message(fails, no_work), {"update 2 is not saved", "bad_alloc"}));
+  CHECK(contains(message(no_work, fails), {"update 2 is not saved", "bad_alloc"}));
+  world.on_first([&] { CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000001"}); });
 }
 
 TEST_CASE("a disk without room for a checkpoint is told before anything is written") { // CASES 37

@@ -1,6 +1,7 @@
 // What the commands tell of checkpoints: damage, differences, and what is there.
 #include "comm/self_ranks.hpp"
 #include "core/error.hpp"
+#include "core/hash.hpp"
 #include "io/checkpoint_diff.hpp"
 #include "io/checkpoint_list.hpp"
 #include "io/checkpoint_sample.hpp"
@@ -26,9 +27,11 @@ struct FloatState {
     return {{"w", "master", {6, 7}, {0, 42}, DType::f32, weight.data(), Space::host},
             {"b", "m", {5}, {0, 5}, DType::f32, bias.data(), Space::host}};
   }
-  fs::path save(fs::path const& run, std::int64_t updates, std::optional<double> loss = {}) {
+  fs::path save(fs::path const& run, std::int64_t updates, std::optional<double> loss = {},
+                std::optional<MetricsMark> const& metrics = {}) {
     SelfRanks ranks;
     CheckpointInfo info = sample_info(updates);
+    info.metrics = metrics;
     info.held_out_loss = loss;
     auto const state = entries();
     return save_checkpoint(run, info, state, {99}, ranks);
@@ -42,8 +45,8 @@ CheckpointDifference compared(fs::path const& a, fs::path const& b) {
   return compare_checkpoints({of_a, {}}, {of_b, {}}, arrays, [](std::int64_t) {});
 }
 
-Verdict verified(fs::path const& folder) {
-  return verify_checkpoint(folder, [](std::int64_t read, std::int64_t all) { CHECK(read <= all); });
+Verdict verified(fs::path const& folder, std::vector<ExpectedArray> const& expected = {}) {
+  return verify_checkpoint(folder, expected, [](std::int64_t read, std::int64_t all) { CHECK(read <= all); });
 }
 
 void flip_byte(fs::path const& file, std::size_t at) {
@@ -110,7 +113,7 @@ TEST_CASE("a whole checkpoint is told whole, with all that was read") {
   SelfRanks ranks;
   Verdict const verdict = verified(save_checkpoint(run.path(), sample_info(1), state.entries(), {1}, ranks));
   CHECK(verdict.faults.empty());
-  CHECK(verdict.files == 2);
+  CHECK(verdict.files == 3);
   std::int64_t bytes = 0, datasets = 0;
   for (auto const& entry : state.entries()) {
     bytes += entry.interval.size() * size_of(entry.type);
@@ -162,6 +165,51 @@ TEST_CASE("elements that no file holds are faults") {
   CHECK(contains(verdict.faults[1], {"elements 200 to 600 of 'wte/m' are in no file"}));
 }
 
+TEST_CASE("an array that no file has, and a file of another save of that update, are faults") {
+  TemporaryFolder const run, other;
+  FloatState state;
+  fs::path const folder = state.save(run.path(), 1);
+  CHECK(verified(folder, {{"w", "master"}, {"b", "m"}}).faults.empty());
+  auto const lost = verified(folder, {{"w", "master"}, {"w", "v"}});
+  REQUIRE(lost.faults.size() == 1);
+  CHECK(contains(lost.faults[0], {"'w/v'", "no file"}));
+  state.weight[3] += 1;
+  fs::copy_file(state.save(other.path(), 1) / "rank-00000.h5", folder / "rank-00000.h5",
+                fs::copy_options::overwrite_existing);
+  auto const mixed = verified(folder);
+  REQUIRE(mixed.faults.size() == 1);
+  CHECK(contains(mixed.faults[0], {"rank-00000.h5", "of another checkpoint"}));
+}
+
+TEST_CASE("a file of whole tensors that shows others, or cannot be read, is a fault") {
+  TemporaryFolder const run, other;
+  FloatState state;
+  fs::path const folder = state.save(run.path(), 1);
+  fs::path const whole = folder / "tensors.h5";
+  SECTION("of other tensors") {
+    SelfRanks ranks;
+    auto entries = state.entries();
+    entries[0].shape = {7, 6};
+    entries.pop_back();
+    fs::path const another = save_checkpoint(other.path(), sample_info(1), entries, {1}, ranks);
+    fs::copy_file(another / "tensors.h5", whole, fs::copy_options::overwrite_existing);
+    auto const verdict = verified(folder);
+    REQUIRE(verdict.faults.size() == 2);
+    CHECK(contains(verdict.faults[0], {"optimizer/m/b"}));
+    CHECK(contains(verdict.faults[1], {"parameters/w", "does not show"}));
+  }
+  SECTION("cut") {
+    fs::resize_file(whole, fs::file_size(whole) / 2);
+    auto const verdict = verified(folder);
+    REQUIRE(verdict.faults.size() == 1);
+    CHECK(contains(verdict.faults[0], {"tensors.h5"}));
+  }
+  SECTION("lost") {
+    fs::remove(whole);
+    CHECK(verified(folder).faults.empty()); // as in older checkpoints
+  }
+}
+
 TEST_CASE("a list has what the files say, and names what cannot be read") {
   TemporaryFolder const run;
   CHECK(list_checkpoints(run.path()).empty());
@@ -200,4 +248,59 @@ TEST_CASE("pruning removes what is not to stay, never the newest, and a dry run 
   CHECK(prune_checkpoints(run.path(), {1, 0}, Prune::now).checkpoints ==
         std::vector<fs::path>{checkpoints / "step-00000010"});
   CHECK(prune_checkpoints(run.path(), {1, 0}, Prune::now).checkpoints.empty());
+}
+
+namespace {
+
+std::string loss_line(Counters const& at, double loss) {
+  return fmt::format("{{\"batch\": {}, \"updates_applied\": {}, \"val_loss\": {}}}\n", at.batches_seen,
+                     at.updates_applied, loss);
+}
+
+/// Of a metrics file that begins so.
+MetricsMark mark_of(std::string const& text) {
+  Hash128 hash;
+  hash.update(text.data(), text.size());
+  return {std::ssize(text), hash.hex()};
+}
+
+} // namespace
+
+TEST_CASE("pruning has the losses of the list: those of the metrics count, where they are of the same state") {
+  TemporaryFolder const run;
+  FloatState state;
+  std::string metrics = "{\"batch\": 1, \"loss\": 5}\n";
+  for (std::int64_t const updates : {10, 20, 30, 40}) {
+    state.save(run.path(), updates, updates == 30 ? std::optional(2.0) : std::nullopt, mark_of(metrics));
+    Counters of = sample_info(updates).counters;
+    if (updates == 20) ++of.updates_applied; // a delayed update has come between
+    if (updates < 30) metrics += loss_line(of, updates == 20 ? 0.5 : 1.5);
+    metrics += "{\"batch\": 1, \"loss\": 5}\n";
+  }
+  run.write("metrics.jsonl", metrics);
+  auto const listed = list_checkpoints(run.path());
+  CHECK(listed[0].held_out_loss == 1.5);
+  CHECK_FALSE(listed[1].held_out_loss);
+  CHECK(listed[2].held_out_loss == 2.0);
+  auto const pruned = prune_checkpoints(run.path(), {1, 1}, Prune::now);
+  fs::path const checkpoints = fs::path(run.path()) / "checkpoints";
+  CHECK(pruned.checkpoints == std::vector<fs::path>{checkpoints / "step-00000020", checkpoints / "step-00000030"});
+}
+
+TEST_CASE("pruning goes on where something stays, tells it, and leaves the link at the newest") {
+  TemporaryFolder const run;
+  FloatState state;
+  for (std::int64_t const updates : {10, 20, 30, 40}) state.save(run.path(), updates);
+  fs::path const checkpoints = fs::path(run.path()) / "checkpoints";
+  std::ofstream(checkpoints / "step-00000010" / "notes.txt") << "mine";
+  std::ofstream(checkpoints / "step-00000020" / "checkpoint.h5") << "not readable now";
+  fs::remove(checkpoints / "latest");
+  fs::create_directory_symlink("step-00000030", checkpoints / "latest"); // as a kill leaves it
+  auto const pruned = prune_checkpoints(run.path(), {1}, Prune::now);
+  CHECK(pruned.checkpoints == std::vector<fs::path>{checkpoints / "step-00000030"});
+  REQUIRE(pruned.problems.size() == 1);
+  CHECK(contains(pruned.problems[0], {"step-00000010'", "did not write"}));
+  CHECK(fs::exists(checkpoints / "step-00000010" / "notes.txt"));
+  CHECK(fs::exists(checkpoints / "step-00000020"));
+  CHECK(fs::read_symlink(checkpoints / "latest") == "step-00000040");
 }

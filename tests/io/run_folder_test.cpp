@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -49,6 +50,22 @@ TEST_CASE("a relative run folder counts from the working folder") {
   CHECK(std::filesystem::path(run.path()).is_absolute());
   CHECK(std::filesystem::is_directory(folder.file("runs/x/checkpoints")));
   CHECK(std::filesystem::equivalent(run.path(), folder.file("runs/x")));
+}
+
+TEST_CASE("a checkpoint whose replacement was cut short has its name again") {
+  namespace fs = std::filesystem;
+  TemporaryFolder const folder;
+  fs::path const checkpoints = folder.file("run/checkpoints");
+  for (char const* const name : {"step-00000001.old", "step-00000002", "step-00000002.old", "notes.old"}) {
+    fs::create_directories(checkpoints / name);
+    std::ofstream(checkpoints / name / "checkpoint.h5") << name;
+  }
+  RunFolder const run(folder.file("run"));
+  CHECK(folder.read("run/checkpoints/step-00000001/checkpoint.h5") == "step-00000001.old");
+  CHECK(folder.read("run/checkpoints/step-00000002/checkpoint.h5") == "step-00000002");
+  CHECK(fs::exists(checkpoints / "notes.old"));
+  CHECK_FALSE(fs::exists(checkpoints / "step-00000001.old"));
+  CHECK_FALSE(fs::exists(checkpoints / "step-00000002.old"));
 }
 
 TEST_CASE("a run folder knows its checkpoints, and keeps the deck") {

@@ -1,6 +1,7 @@
 // For LD_PRELOAD: strikes at the n-th call by which the program changes something in a folder `checkpoints`.
 // IO_FAULT says "WHAT N": "kill 17" ends the process there, "28 17" has that call fail with errno 28. IO_FAULT_COUNT
-// names a file that the number of such calls is written to at the end.
+// names a file that the number of such calls is written to at the end. With IO_FAULT_NO_EXCHANGE two names cannot
+// change places, as on NFS.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -123,6 +124,14 @@ int mkdir(char const* path, mode_t mode) noexcept {
 int rename(char const* from, char const* to) noexcept {
   static auto const real = REAL(rename);
   return strikes(to) ? -1 : real(from, to);
+}
+int renameat2(int from_folder, char const* from, int to_folder, char const* to, unsigned flags) noexcept {
+  static auto const real = REAL(renameat2);
+  if (flags != 0 && std::getenv("IO_FAULT_NO_EXCHANGE") != nullptr) {
+    errno = EINVAL;
+    return -1;
+  }
+  return strikes(to) ? -1 : real(from_folder, from, to_folder, to, flags);
 }
 int symlink(char const* target, char const* path) noexcept {
   static auto const real = REAL(symlink);
