@@ -1,21 +1,42 @@
 #include "train/background_save.hpp"
 
+#include "core/error.hpp"
 #include "core/heartbeat.hpp"
+#include "core/processors.hpp"
 
 #include <chrono>
+#include <exception>
 
 namespace kozero {
 
 BackgroundSave::BackgroundSave(std::unique_ptr<CheckpointSave> save, std::function<void()> also)
-    : save_(std::move(save)), thread_([this, also = std::move(also)]() noexcept {
-        // The heartbeat is the main thread's.
-        save_->write([this] { parts_written_.fetch_add(1, std::memory_order_relaxed); });
-        also();
-        is_written_.store(true, std::memory_order_release);
-      }) {}
+    : save_(std::move(save)), also_(std::move(also)) {
+  try {
+    thread_ = std::thread([this] {
+      run_on_all_processors();
+      work();
+    });
+  } catch (std::exception const&) { // the other ranks have theirs
+    work();
+  }
+}
 
 BackgroundSave::~BackgroundSave() {
-  if (thread_.joinable()) thread_.join();
+  is_given_up_.store(true, std::memory_order_relaxed);
+  if (thread_.joinable()) wait();
+}
+
+void BackgroundSave::work() noexcept {
+  auto const start = std::chrono::steady_clock::now();
+  save_->write([this] { get_on(); }, also_);
+  seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  is_written_.store(true, std::memory_order_release);
+}
+
+// The heartbeat is the main thread's.
+void BackgroundSave::get_on() {
+  parts_written_.fetch_add(1, std::memory_order_relaxed);
+  KOZERO_REQUIRE(!is_given_up_.load(std::memory_order_relaxed), "the save is given up (the run has ended); resume it");
 }
 
 /// That the thread gets on is the main thread's work while it waits for it.
@@ -28,7 +49,7 @@ void BackgroundSave::wait() {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 } // namespace kozero

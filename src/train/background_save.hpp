@@ -18,9 +18,9 @@ namespace kozero {
 ///     save.commit(training.snapshot_hash());       // collective
 class BackgroundSave {
 public:
-  /// The thread does `also`, which does not throw, too.
+  /// The thread does `also` too; what that throws fails the save. Where no thread can be had, all is done here.
   BackgroundSave(std::unique_ptr<CheckpointSave> save, std::function<void()> also);
-  /// Waits for the thread; what is not finished is no checkpoint.
+  /// What is not finished is no checkpoint: the thread stops at the next part, and is waited for.
   ~BackgroundSave();
   BackgroundSave(BackgroundSave const&) = delete;
   BackgroundSave& operator=(BackgroundSave const&) = delete;
@@ -28,10 +28,18 @@ public:
   /// This rank's files are on disk, or failed to come there.
   bool is_written() const { return is_written_.load(std::memory_order_acquire); }
   void wait();
+  /// That the thread took, after wait().
+  double seconds() const { return seconds_; }
   std::filesystem::path commit(std::string const& state_hash) { return save_->commit(state_hash); }
 
 private:
+  void work() noexcept;
+  void get_on();
+
   std::unique_ptr<CheckpointSave> save_;
+  std::function<void()> also_;
+  double seconds_ = 0;
+  std::atomic<bool> is_given_up_ = false;
   std::atomic<bool> is_written_ = false;
   std::atomic<std::int64_t> parts_written_ = 0; // by which one sees that it gets on
   std::thread thread_;                          // last: it uses the rest

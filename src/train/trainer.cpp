@@ -130,6 +130,9 @@ RunOutcome Trainer::run() {
     return go_on();
   } catch (DataError const& error) {
     end_without_data(error);
+  } catch (std::exception const& error) {
+    if (in_background_) log::warn("{}. A save is under way, which is given up first", error.what());
+    throw;
   }
 }
 
@@ -151,7 +154,7 @@ RunOutcome Trainer::go_on() {
   if (evaluation_due_) run_evaluation(stop_asked());
   while (!training_->done()) {
     if (!one_batch()) return finish(RunEnd::stopped_early);
-    if (is_written_) finish_save();
+    if (is_written_) finish_save(Failed::by_deck);
     bool const saves = save_due();
     bool const evaluates_first = saves && input_.config.checkpoint.keep_best > 0;
     evaluation_due_ |= due(input_.config.evaluate.every) || evaluates_first;
@@ -165,7 +168,7 @@ RunOutcome Trainer::go_on() {
 }
 
 void Trainer::drain() {
-  finish_save(); // of the state before
+  finish_save(Failed::is_told); // of the state before; the last one is still to come
   MovedSoFar const before = training_->moved();
   if (training_->drain() == 0) return;
   if (batches_here_ > 0) moved_.note(before, training_->moved());
@@ -229,7 +232,7 @@ void Trainer::look_at_loss_scale(BatchReport const& batch) {
   auto const& [used, next, verdict] = *batch.scaling;
   if (verdict == LossScale::Verdict::exhausted) {
     training_->settle();
-    finish_save();
+    finish_save(Failed::is_told);
     throw SharedError(fmt::format("the gradient overflows fp16 at the smallest loss scale, {} (first in {}, batch {}); "
                                   "lower optimizer.lr or use precision.compute: bf16, then {}",
                                   used, batch.update.bad_tensor, training_->counters().batches_seen, way_back()));
@@ -243,7 +246,7 @@ void Trainer::look_at_loss_scale(BatchReport const& batch) {
 void Trainer::look_at_skips(BatchReport const& batch) {
   if (skips_in_row_ < input_.config.optimizer.max_skips) return;
   training_->settle();
-  finish_save();
+  finish_save(Failed::is_told);
   throw SharedError(fmt::format("{} updates were skipped in a row (the gradient is not finite, first in {}); lower "
                                 "optimizer.lr or look at the data of batch {}, then {}",
                                 skips_in_row_, batch.update.bad_tensor, training_->counters().batches_seen,
@@ -343,73 +346,83 @@ CheckpointInfo Trainer::describe_state() const {
 }
 
 void Trainer::save(Save which) {
-  finish_save(); // two are never under way
+  finish_save(which == Save::last ? Failed::is_told : Failed::by_deck); // two are never under way
   save_began_ = std::chrono::steady_clock::now();
   training_->settle();
   find_folder();
   if (is_saved()) return;
-  try {
-    if (input_.config.checkpoint.in_background && which == Save::on_the_way) {
-      save_in_background();
-    } else {
-      save_now();
-    }
-  } catch (SharedError const& failure) {
-    meet_failure(which, failure);
+  if (input_.config.checkpoint.in_background && which == Save::on_the_way) {
+    save_in_background();
+  } else {
+    save_now(which);
   }
 }
 
-void Trainer::save_now() {
+/// Ranks whose copies of the state differ end the run, whatever is to happen when a save fails.
+void Trainer::save_now(Save which) {
   std::string const hash = training_->state_hash();
   find_folder(); // the hash took its time
   CheckpointInfo info = describe_state();
   info.state_hash = hash;
-  auto const path = save_checkpoint(input_.folder, info, training_->state(), retention(), group_.ranks);
-  note_saved({info.counters.batches_seen, save_began_}, hash, path);
+  try {
+    auto const path = save_checkpoint(input_.folder, info, training_->state(), retention(), group_.ranks);
+    note_saved(info.counters.batches_seen, hash, path, seconds_since(save_began_));
+  } catch (SharedError const& failure) {
+    meet_failure(which == Save::last ? Failed::ends_run : Failed::by_deck, failure);
+  }
 }
 
 /// Training waits for a copy of the state; a thread writes it.
 void Trainer::save_in_background() {
   CheckpointInfo const info = describe_state();
-  auto files =
-      std::make_unique<CheckpointSave>(input_.folder, info, training_->take_snapshot(), retention(), group_.ranks);
-  being_saved_ = {info.counters.batches_seen, save_began_};
-  in_background_.emplace(std::move(files), [this] { training_->prepare_snapshot_hash(); });
+  auto const copy = training_->take_snapshot();
+  try {
+    auto files = std::make_unique<CheckpointSave>(input_.folder, info, copy, retention(), group_.ranks);
+    being_saved_ = {info.counters.batches_seen, seconds_since(save_began_)};
+    in_background_.emplace(std::move(files), [this] { training_->prepare_snapshot_hash(); });
+  } catch (SharedError const& failure) {
+    meet_failure(Failed::by_deck, failure);
+  }
 }
 
 /// Commits what was written beside the training, or waits for it. Collective.
-void Trainer::finish_save() {
+void Trainer::finish_save(Failed failed) {
   if (!in_background_) return;
   in_background_->wait();
+  auto const start = std::chrono::steady_clock::now();
+  double const seconds = being_saved_.seconds_to_begin + in_background_->seconds();
   training_->settle();
   std::string const hash = training_->snapshot_hash();
   try {
     auto const path = in_background_->commit(hash);
     in_background_.reset();
-    note_saved(being_saved_, hash, path);
+    note_saved(being_saved_.batches_seen, hash, path, seconds + seconds_since(start));
   } catch (SharedError const& failure) {
     in_background_.reset();
-    meet_failure(Save::on_the_way, failure);
+    meet_failure(failed, failure);
   }
 }
 
-void Trainer::note_saved(SavedState const& saved, std::string const& hash, std::filesystem::path const& path) {
-  saved_at_ = saved.batches_seen;
+/// `seconds` is what it would have taken at once.
+void Trainer::note_saved(std::int64_t batches_seen, std::string const& hash, std::filesystem::path const& path,
+                         double seconds) {
+  saved_at_ = batches_seen;
   hash_ = hash;
-  stop_.expect_to_take(2 * seconds_since(saved.start)); // disks have bad days
+  stop_.expect_to_take(2 * seconds); // disks have bad days
   progress_.clear();
   log::info("saved {}", path.string());
 }
 
 Retention Trainer::retention() const { return {input_.config.checkpoint.keep, input_.config.checkpoint.keep_best}; }
 
-void Trainer::meet_failure(Save which, SharedError const& failure) {
-  if (which == Save::last || input_.config.checkpoint.on_error == SaveFailure::stop) throw failure;
+void Trainer::meet_failure(Failed failed, SharedError const& failure) {
+  bool const stops = input_.config.checkpoint.on_error == SaveFailure::stop;
+  if (failed == Failed::ends_run || (failed == Failed::by_deck && stops)) throw failure;
   progress_.clear();
-  log::warn(
-      "{}. The run goes on with the earlier checkpoints as they were (checkpoint.on_error is continue), and saves "
-      "again when the next save is due",
-      failure.what());
+  log::warn("{}. The earlier checkpoints are as they were{}", failure.what(),
+            failed == Failed::is_told
+                ? ""
+                : "; the run goes on (checkpoint.on_error is continue), and saves again when the next save is due");
 }
 
 /// Saves first, so that no evaluation stands between a signal and the checkpoint.

@@ -71,13 +71,15 @@ private:
   enum class Save { on_the_way, last };
   void save(Save which);
   CheckpointInfo describe_state() const;
-  void save_now();
+  void save_now(Save which);
   void save_in_background();
-  struct SavedState;
-  void note_saved(SavedState const& saved, std::string const& hash, std::filesystem::path const& path);
+  void note_saved(std::int64_t batches_seen, std::string const& hash, std::filesystem::path const& path,
+                  double seconds);
   Retention retention() const;
-  void meet_failure(Save which, SharedError const& failure);
-  void finish_save();
+  /// What a save that fails does to the run. One is told alone where something else ends it, or the last save comes.
+  enum class Failed { ends_run, by_deck, is_told };
+  void meet_failure(Failed failed, SharedError const& failure);
+  void finish_save(Failed failed);
   void drain();
   RunOutcome finish(RunEnd end);
   void show_progress(BatchReport const& batch, double seconds);
@@ -113,12 +115,12 @@ private:
   double batch_seconds_ = 0;        // of all batches here
   bool loss_of_log_noted_ = false;
 
-  /// The state that a save is of.
-  struct SavedState {
-    std::int64_t batches_seen = 0;
-    std::chrono::steady_clock::time_point start;
+  /// A save that is under way.
+  struct BeingSaved {
+    std::int64_t batches_seen = 0; // of its state
+    double seconds_to_begin = 0;   // that training waited
   };
-  SavedState being_saved_;
+  BeingSaved being_saved_;
   bool is_written_ = false;                     // by all ranks, as they have told each other
   std::optional<BackgroundSave> in_background_; // of being_saved_; writes from memory of training_
 };

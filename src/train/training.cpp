@@ -20,6 +20,10 @@ BatchShape in_order_of(Plan const& plan, BatchShape shape) {
   return shape;
 }
 
+bool saves_beside_training(CheckpointConfig const& config) {
+  return config.in_background && (config.every.seconds || config.every.updates > 0);
+}
+
 /// What the first rank that failed says, on all ranks. Collective.
 [[noreturn]] void share_data_error(Ranks& ranks, Failure const& failure) {
   Failure first;
@@ -43,7 +47,7 @@ TrainingOf<T>::TrainingOf(TrainingSetup const& setup, Group const& group, Ledger
             group.rank(), ledger),
       batch_loss_(setup.batch, ledger) {
   if (setup.config.precision.compute == ComputeType::fp16) loss_scale_.emplace(setup.config.precision.loss_scale);
-  if (!setup.config.checkpoint.in_background) return;
+  if (!saves_beside_training(setup.config.checkpoint)) return;
   snapshot_.emplace(Snapshot{StateSnapshot(state_to_write(), pending_gradient_bytes(), ledger), {}, {}, {}});
   if (plan_.optimizer() == Plan::Keep::whole && plan_.ranks() > 1) return;
   snapshot_->hash.emplace(plan_, model_.layout(), snapshot_->state.copies(), group.ranks, ledger,
@@ -101,8 +105,11 @@ std::vector<HeldState> TrainingOf<T>::state_to_write() const {
 template <class T>
 std::vector<StateEntry> TrainingOf<T>::take_snapshot() {
   if (!snapshot_->hash) snapshot_->hex = state_hash();
-  snapshot_->state.take(lane_, state_to_write());
-  return state_entries(model_.layout(), snapshot_->state.copies());
+  snapshot_->digests.clear();
+  return on_all_ranks(group_.ranks, [&] {
+    snapshot_->state.take(lane_, state_to_write());
+    return state_entries(model_.layout(), snapshot_->state.copies());
+  });
 }
 
 template <class T>

@@ -101,10 +101,10 @@ public:
   /// This rank's pieces of the state: what a checkpoint holds.
   virtual std::vector<StateEntry> state() const = 0;
 
-  // With checkpoint.async alone: what is to be written beside further steps.
+  // Where checkpoints are saved beside training (checkpoint.async): what is to be written beside further steps.
 
   /// A copy in host memory of what this rank has to write of a checkpoint, which stays as it is until the next one is
-  /// taken.
+  /// taken. SharedError where ranks hold copies of the state and these differ, or memory is too small on one.
   virtual std::vector<StateEntry> take_snapshot() = 0;
   /// Most of the work for its hash, of this rank alone, by any thread.
   virtual void prepare_snapshot_hash() = 0;

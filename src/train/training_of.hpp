@@ -64,7 +64,7 @@ private:
   BatchLoss batch_loss_;
   std::optional<LossScale> loss_scale_; // fp16 alone
 
-  /// With checkpoint.async alone.
+  /// Where checkpoints are saved beside training.
   struct Snapshot {
     StateSnapshot state;
     std::optional<StateHash> hash; // of state; none where each rank has a part of what all hold

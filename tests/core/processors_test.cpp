@@ -3,7 +3,9 @@
 
 #include <sched.h>
 
+#include <atomic>
 #include <initializer_list>
+#include <thread>
 #include <vector>
 
 using namespace kozero;
@@ -67,4 +69,28 @@ TEST_CASE("the mask of this process follows its affinity") {
   ProcessorMask const bound = allowed_processors();
   REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
   CHECK(bound == mask_of({last}));
+}
+
+TEST_CASE("a thread may leave the processor that its starter is bound to") {
+  ProcessorMask const all = allowed_processors();
+  if (all.count() < 2) return;
+  cpu_set_t before, one;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  std::atomic<bool> is_done = false;
+  std::thread unbound([&] { is_done.wait(false); });
+  CPU_ZERO(&one);
+  CPU_SET(all._Find_first(), &one);
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  ProcessorMask inherited, left;
+  std::thread([&] {
+    inherited = allowed_processors();
+    run_on_all_processors();
+    left = allowed_processors();
+  }).join();
+  is_done = true;
+  is_done.notify_all();
+  unbound.join();
+  sched_setaffinity(0, sizeof before, &before);
+  CHECK(inherited.count() == 1);
+  CHECK(left == all);
 }

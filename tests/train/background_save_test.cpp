@@ -92,7 +92,8 @@ TEST_CASE_METHOD(RunFixture,
                  "memory for the copy is in the ledger from the start, and is the state's share of this rank") {
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     config.zero.stage = stage;
-    auto const staging = [&](bool in_background) {
+    auto const staging = [&](bool in_background, std::int64_t every = 1) {
+      config.checkpoint.every = every;
       config.checkpoint.in_background = in_background;
       Ledger ledger;
       Corpus const corpus = open_corpus(config.data, config.model.vocabulary, config.model.context);
@@ -106,6 +107,7 @@ TEST_CASE_METHOD(RunFixture,
     bool const has_edges = stage > 0 && world.size() > 1; // of the hash' chunks: one of each kind, in and out
     auto const copy = staging(true) - staging(false) - (has_edges ? 2 * 3 * 4 * StateHash::chunk_elements : 0);
     double const share = 12.0 * static_cast<double>(psi) / world.size();
+    CHECK(staging(true, 0) == staging(false));      // saved at the end alone, at once
     CHECK(static_cast<double>(copy) > 0.8 * share); // shards of a model so small differ
     CHECK(static_cast<double>(copy) < 1.2 * share);
   }
@@ -132,4 +134,17 @@ TEST_CASE_METHOD(RunFixture, "a writer that fails is met as the deck says, and e
     auto const message = message_of<SharedError>([&] { run_trainer(config, run, world); });
     CHECK(contains(message, {"update 2 is not saved", "File too large"}));
   }
+}
+
+TEST_CASE_METHOD(RunFixture,
+                 "ranks whose copies of the state differ end the run, also where it outlives failed saves") {
+  if (world.size() == 1) return; // it has no copies
+  config.checkpoint.every = 2;
+  config.checkpoint.in_background = GENERATE(false, true);
+  if (world.rank() == 1) config.optimizer.lr *= 2;
+  std::string const run = folder.file("run");
+  CHECK(contains(message_of<SharedError>([&] { run_trainer(config, run, world); }), {"copies of the model differ"}));
+  world.ranks.barrier();
+  CHECK(Metrics(run).updates.size() == 2);
+  world.ranks.barrier();
 }
