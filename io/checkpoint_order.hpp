@@ -20,8 +20,7 @@ struct Saved {
 /// Those of <run>/checkpoints, the one that was saved last at the end. Their own numbers decide: the link `latest`
 /// moves after a checkpoint is there, times of files change when they are copied, and a run that went back has steps
 /// ahead of it. Where none has a number, the linked one is the last, else the highest step. Those that cannot be read
-/// come first, but a linked one comes last where no other has
-/// a higher step: it is what the run was at.
+/// come first, but a linked one comes last where no other has a higher step: it is what the run was at.
 std::vector<Saved> in_order_of_saving(std::filesystem::path const& checkpoints);
 
 /// For the next save.

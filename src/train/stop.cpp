@@ -36,8 +36,6 @@ std::int64_t StopRequest::reason() const {
 }
 
 void StopRequest::expect_to_take(double seconds) {
-  // One that is over is that of another job, or of a scheduler that could not be asked.
-  if (times_.job_end && seconds_until(*times_.job_end) <= 0) times_.job_end.reset();
   if (times_.job_end) times_.before_end_s = std::max(times_.before_end_s, seconds);
 }
 
