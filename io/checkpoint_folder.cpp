@@ -124,6 +124,14 @@ bool remove_complete(fs::path const& complete) {
   return false;
 }
 
+bool set_aside(fs::path const& complete) {
+  for (auto const& item : fs::directory_iterator(complete)) {
+    if (!is_file_of_checkpoint(item.path().filename().string())) return false;
+  }
+  fs::rename(complete, partial_path(complete));
+  return true;
+}
+
 void take_back_replaced(fs::path const& checkpoints) {
   for (auto const& old : list_with(old_suffix, checkpoints)) {
     fs::path const complete = old.parent_path() / old.stem();
@@ -180,8 +188,16 @@ void NewFolder::start() {
   with_advice(checkpoints_, [&] {
     fs::create_directory(checkpoints_); // in the run's folder, which is not made anew where it was moved meanwhile
     take_back_replaced(checkpoints_);
-    for (auto const& stale : list_partial(checkpoints_)) remove_own(stale);
+    remove_own(partial_);
     fs::create_directory(partial_);
+  });
+}
+
+void NewFolder::remove_leftovers() const {
+  with_advice(checkpoints_, [&] {
+    for (auto const& stale : list_partial(checkpoints_)) {
+      if (stale != partial_) remove_own(stale);
+    }
   });
 }
 
@@ -193,7 +209,7 @@ void NewFolder::publish() {
   });
   try {
     sync_to_disk(checkpoints_);
-    with_advice(checkpoints_, [&] { remove_replaced(); });
+    with_advice(checkpoints_, [&] { set_replaced_aside(); });
   } catch (Error const& error) {
     log::warn("'{}' is saved, but may have its former content after a failure of the system: {}", complete_.string(),
               error.what());
@@ -238,9 +254,10 @@ void NewFolder::rename_to_complete() {
   }
 }
 
-/// What had this number before, under one of two names.
-void NewFolder::remove_replaced() {
-  for (auto const& replaced : {partial_, old_path(complete_)}) remove_own(replaced);
+/// What had this number before has one of two names now, and takes the first.
+void NewFolder::set_replaced_aside() {
+  fs::path const old = old_path(complete_);
+  if (fs::exists(fs::symlink_status(old))) fs::rename(old, partial_);
 }
 
 } // namespace kozero::checkpoint

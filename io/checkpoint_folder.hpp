@@ -22,7 +22,7 @@ std::string rank_file_name(std::int64_t rank);
 std::vector<std::int64_t> list_steps(std::filesystem::path const& checkpoints);
 std::filesystem::path step_path(std::filesystem::path const& checkpoints, std::int64_t step);
 
-/// What saves that did not end have left. Throws std::filesystem's errors, as the next four do.
+/// What saves that did not end have left. Throws std::filesystem's errors, as the next five do.
 std::vector<std::filesystem::path> list_partial(std::filesystem::path const& checkpoints);
 
 /// Removes a checkpoint folder with what kozero wrote in it, or the link that stands for one; a folder with more in it
@@ -30,6 +30,9 @@ std::vector<std::filesystem::path> list_partial(std::filesystem::path const& che
 bool remove_own(std::filesystem::path const& folder);
 /// The same of a complete one, which has no name of a checkpoint meanwhile.
 bool remove_complete(std::filesystem::path const& complete);
+/// Gives a complete one the name of one that is not; its files go with remove_leftovers(), which may take long. One
+/// with more in it is left as it is: false.
+bool set_aside(std::filesystem::path const& complete);
 /// Where a kill came between two renames, gives a checkpoint its name back that was about to be replaced; of one that
 /// was replaced, removes the rest. For whoever holds the run's folder.
 void take_back_replaced(std::filesystem::path const& checkpoints);
@@ -46,7 +49,8 @@ void sync_to_disk(std::filesystem::path const& path);
 /// One checkpoint in the making. One process calls these; they throw Error.
 ///
 ///     NewFolder folder(run / "checkpoints", 100);
-///     folder.start();            // …/step-00000100.partial, empty; leftovers of killed runs are gone
+///     folder.start();            // …/step-00000100.partial, empty
+///     folder.remove_leftovers(); // of killed runs, and what former saves have set aside
 ///     …                          // fill folder.partial()
 ///     folder.publish();          // …/step-00000100, and `latest`
 class NewFolder {
@@ -57,6 +61,7 @@ public:
   std::filesystem::path const& complete() const { return complete_; }
 
   void start();
+  void remove_leftovers() const;
   /// An Error says that it has not its name; what goes wrong after that is a warning.
   void publish();
   /// Removes what start() made, as far as that is possible.
@@ -64,7 +69,7 @@ public:
 
 private:
   void rename_to_complete();
-  void remove_replaced();
+  void set_replaced_aside();
 
   std::filesystem::path checkpoints_;
   std::filesystem::path complete_;

@@ -28,7 +28,7 @@ std::optional<Candidate> candidate_at(fs::path const& checkpoint, std::int64_t s
 
 void remove_old(fs::path const& checkpoint) {
   try {
-    if (!remove_complete(checkpoint)) {
+    if (!set_aside(checkpoint)) {
       log::warn("'{}' stays, with files that kozero did not write; remove it by hand", checkpoint.string());
     }
   } catch (fs::filesystem_error const& error) {

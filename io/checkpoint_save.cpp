@@ -65,8 +65,21 @@ std::int64_t bytes_of(std::vector<checkpoint::TensorShare> const& shares) {
   return bytes;
 }
 
+/// Of what is to be removed before anything is written.
+std::int64_t leftover_bytes(fs::path const& checkpoints) {
+  std::int64_t bytes = 0;
+  std::error_code ignored;
+  for (auto const& folder : checkpoint::list_partial(checkpoints)) {
+    for (auto const& item : fs::directory_iterator(folder, ignored)) {
+      if (item.is_regular_file(ignored)) bytes += static_cast<std::int64_t>(item.file_size(ignored));
+    }
+  }
+  return bytes;
+}
+
 void require_room(fs::path const& folder, std::int64_t bytes) {
-  auto const free = free_disk_bytes(folder);
+  auto free = free_disk_bytes(folder);
+  if (free && *free < bytes) *free += leftover_bytes(folder.parent_path());
   KOZERO_REQUIRE(!free || *free >= bytes, "the disk of '{}' has {} left for {} (nothing was written); {}",
                  folder.string(), format_bytes(*free), format_bytes(bytes), checkpoint::write_advice);
 }
@@ -115,6 +128,7 @@ struct CheckpointSave::Parts {
   }
 
   void write(std::function<void()> const& gets_on) const {
+    if (leads()) folder->remove_leftovers(); // the others write meanwhile
     fs::path const& partial = folder->partial();
     KOZERO_REQUIRE(fs::is_directory(partial),
                    "the folder '{}' that rank 0 made is not there (not one file system?); set run.dir to a folder that "
@@ -195,7 +209,17 @@ fs::path save_checkpoint(fs::path const& run_dir, CheckpointInfo const& info, st
                          Retention const& retention, Ranks& ranks) {
   CheckpointSave save(run_dir, info, entries, retention, ranks);
   save.write([] { heartbeat().beat(); });
-  return save.commit(info.state_hash);
+  auto const folder = save.commit(info.state_hash);
+  if (ranks.rank() == 0) remove_leftovers(folder.parent_path());
+  return folder;
+}
+
+void remove_leftovers(fs::path const& checkpoints) noexcept {
+  try {
+    for (auto const& stale : checkpoint::list_partial(checkpoints)) checkpoint::remove_own(stale);
+  } catch (std::exception const& error) {
+    log::warn("what is no checkpoint any more stays in '{}': {}", checkpoints.string(), error.what());
+  }
 }
 
 } // namespace kozero

@@ -33,4 +33,8 @@ private:
   std::unique_ptr<Parts> parts_;
 };
 
+/// Removes the files of former checkpoints from <run>/checkpoints, which commit() only takes their names from: that
+/// takes long, and all ranks wait. The next save does it too, while it writes. One process, while nothing is saved.
+void remove_leftovers(std::filesystem::path const& checkpoints) noexcept;
+
 } // namespace kozero

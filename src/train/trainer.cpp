@@ -431,6 +431,7 @@ RunOutcome Trainer::finish(RunEnd end) {
   std::string const reason = done ? "done" : stop_reason_of_ranks();
   if (done && input_.config.checkpoint.keep_best > 0) run_evaluation(stop_asked());
   save(Save::last);
+  if (group_.rank() == 0) remove_leftovers(input_.folder / "checkpoints");
   if (done) run_evaluation({}); // a run that is told to stop now is done all the same
   RunOutcome outcome{.end = end, .moved = moved_};
   Counters const& counters = training_->counters();

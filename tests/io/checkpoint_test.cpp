@@ -333,6 +333,26 @@ TEST_CASE("a save that is given up, or whose other work fails on one rank, is no
   world.on_first([&] { CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000001"}); });
 }
 
+TEST_CASE("a save takes the names of former checkpoints, and the next one removes their files") {
+  World world;
+  auto state = world.own(tiny_tensors());
+  world.save(state, 1);
+  for (std::int64_t const updates : {2, 3}) {
+    CheckpointSave save(world.run(), sample_info(updates), state.entries(), {1}, world.all());
+    save.write([] {});
+    save.commit("a hash");
+    world.on_first([&] {
+      CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest",
+                                                                      fmt::format("step-{:08}.partial", updates - 1),
+                                                                      fmt::format("step-{:08}", updates)});
+    });
+  }
+  world.on_first([&] {
+    remove_leftovers(world.checkpoints());
+    CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000003"});
+  });
+}
+
 TEST_CASE("a disk without room for a checkpoint is told before anything is written") { // CASES 37
   World world;
   auto state = world.own(tiny_tensors());
