@@ -1,5 +1,6 @@
 #include "io/checkpoint_save.hpp"
 
+#include "comm/agree.hpp"
 #include "core/format.hpp"
 #include "core/heartbeat.hpp"
 #include "core/log.hpp"
@@ -19,27 +20,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What went wrong with the task on this rank; empty: nothing.
-template <class Task>
-std::string failure_of(Task&& task) {
+/// Waits for the others. Where it failed on some, every rank throws what the first of them says.
+void agree(Ranks& ranks, std::int64_t step, Failure failure) {
   try {
-    task();
-    return {};
-  } catch (std::exception const& error) {
-    std::string const failure = error.what();
-    return failure.empty() ? "no reason given" : failure;
+    share_failure(ranks, std::move(failure));
+  } catch (SharedError const& error) {
+    throw SharedError(fmt::format("the checkpoint of update {} is not saved: {}", step, error.what()),
+                      error.exit_code());
   }
-}
-
-/// Waits for the others. If it failed anywhere, every rank throws the first failure.
-void agree(Ranks& ranks, std::int64_t step, std::string const& failure) {
-  std::int64_t failed = failure.empty() ? 0 : 1;
-  ranks.sum(std::span(&failed, 1));
-  if (failed == 0) return;
-  auto const failures = ranks.gather(failure);
-  auto const first = std::find_if(failures.begin(), failures.end(), [](auto const& text) { return !text.empty(); });
-  throw SharedError(
-      fmt::format("the checkpoint of update {} is not saved: rank {}: {}", step, first - failures.begin(), *first));
 }
 
 /// Where all ranks hold copies of everything, leaves each rank a part of it to write.
@@ -93,7 +81,7 @@ struct CheckpointSave::Parts {
   bool leads() const { return ranks.rank() == 0; }
 
   template <class Task>
-  void together(Task&& task) {
+  void together(Task const& task) {
     agree(ranks, step, failure_of(task));
   }
 
@@ -163,7 +151,7 @@ struct CheckpointSave::Parts {
   std::optional<checkpoint::NewFolder> folder;
   std::vector<checkpoint::TensorShare> own;
   std::vector<checkpoint::WholeTensor> whole; // rank 0's
-  std::string failure = "it was not written";
+  Failure failure = {"it was not written", exit_failed};
 };
 
 CheckpointSave::CheckpointSave(fs::path const& run_dir, CheckpointInfo const& info, std::span<StateEntry const> entries,

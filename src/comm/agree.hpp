@@ -15,6 +15,19 @@ struct Failure {
   int exit_code = exit_done;
 };
 
+/// Runs `work`; what it threw.
+template <class Work>
+Failure failure_of(Work const& work) {
+  try {
+    work();
+    return {};
+  } catch (Error const& error) {
+    return {error.what(), error.exit_code()};
+  } catch (std::exception const& error) {
+    return {error.what(), exit_failed};
+  }
+}
+
 /// Where some ranks failed, every rank throws what the first of them says, and which one that is unless all that tried
 /// failed. Collective.
 void share_failure(Ranks& ranks, Failure failure);
@@ -23,18 +36,8 @@ void share_failure(Ranks& ranks, Failure failure);
 /// alone and one message is enough. Collective; `work` itself must make no collective call.
 template <class Work>
 auto on_all_ranks(Ranks& ranks, Work const& work) {
-  Failure failure;
-  auto result = [&]() -> std::optional<decltype(work())> {
-    try {
-      return work();
-    } catch (Error const& error) {
-      failure = {error.what(), error.exit_code()};
-    } catch (std::exception const& error) {
-      failure = {error.what(), exit_failed};
-    }
-    return std::nullopt;
-  }();
-  share_failure(ranks, std::move(failure));
+  std::optional<decltype(work())> result;
+  share_failure(ranks, failure_of([&] { result.emplace(work()); }));
   return std::move(*result);
 }
 

@@ -39,19 +39,25 @@ StopTimes stop_times(RunInput const& input) {
 
 Trainer::Trainer(RunInput const& input, Group const& group, Ledger& ledger)
     : stop_(stop_times(input)), input_(input), group_(group), ledger_(ledger),
-      training_(make_training(setup_of(input), group, ledger)), progress_(group.rank() == 0) {}
+      training_(make_training(setup_of(input), group, ledger)), progress_(group.rank() == 0),
+      saver_({.options = input_.config.checkpoint,
+              .group = group_,
+              .training = *training_,
+              .find_folder = [this] { return find_folder(), input_.folder; },
+              .describe_state = [this] { return describe_state(); },
+              .stop = stop_,
+              .progress = progress_}) {}
 
 /// State from the seed or a checkpoint, and the run's files.
 void Trainer::start() {
   if (input_.config.run.profile) profile().start(profile_capacity);
   if (input_.resume) {
     CheckpointInfo const info = training_->restore(*input_.resume);
-    hash_ = info.state_hash;
     evaluation_due_ = info.evaluation_due;
     val_loss_ = info.held_out_loss;
     looked_at_ = info.counters.updates_applied;
-    if (is_latest_checkpoint(*input_.resume, input_.folder, group_.ranks))
-      saved_at_ = training_->counters().batches_seen;
+    bool const newest = is_latest_checkpoint(*input_.resume, input_.folder, group_.ranks);
+    saver_.note_resumed(info.state_hash, newest ? Saver::Newest::yes : Saver::Newest::no);
     if (!input_.config.offload.delays()) drain(); // the run before may have delayed
   } else {
     training_->initialise();
@@ -117,13 +123,6 @@ void Trainer::find_folder() {
   input_.folder = path;
 }
 
-/// Whether the folder has a checkpoint of this state; it may have been removed. Collective.
-bool Trainer::is_saved() const {
-  Counters const& counters = training_->counters();
-  return saved_at_ == counters.batches_seen &&
-         is_latest_checkpoint(checkpoint_path(input_.folder, counters.updates_applied), input_.folder, group_.ranks);
-}
-
 RunOutcome Trainer::run() {
   start();
   try {
@@ -131,7 +130,7 @@ RunOutcome Trainer::run() {
   } catch (DataError const& error) {
     end_without_data(error);
   } catch (std::exception const& error) {
-    if (in_background_) log::warn("{}. A save is under way, which is given up first", error.what());
+    if (saver_.is_under_way()) log::warn("{}. A save is under way, which is given up first", error.what());
     throw;
   }
 }
@@ -139,7 +138,7 @@ RunOutcome Trainer::run() {
 /// The state is that after the last whole batch.
 void Trainer::end_without_data(DataError const& error) {
   try {
-    save(Save::last);
+    saver_.save_last();
   } catch (SharedError const& failure) { // what one rank has alone ends the job otherwise
     throw SharedError(fmt::format("{}. The state is not saved either: {}", error.what(), failure.what()));
   }
@@ -154,12 +153,12 @@ RunOutcome Trainer::go_on() {
   if (evaluation_due_) run_evaluation(stop_asked());
   while (!training_->done()) {
     if (!one_batch()) return finish(RunEnd::stopped_early);
-    if (is_written_) finish_save(Failed::by_deck);
+    saver_.after_batch();
     bool const saves = save_due();
     bool const evaluates_first = saves && input_.config.checkpoint.keep_best > 0;
     evaluation_due_ |= due(input_.config.evaluate.every) || evaluates_first;
     if (evaluates_first) run_evaluation(stop_asked());
-    if (saves) save(Save::on_the_way);
+    if (saves) saver_.save();
     if (evaluation_due_) run_evaluation(stop_asked());
     looked_at_ = training_->counters().updates_applied;
   }
@@ -168,11 +167,12 @@ RunOutcome Trainer::go_on() {
 }
 
 void Trainer::drain() {
-  finish_save(Failed::is_told); // of the state before; the last one is still to come
+  saver_.settle(); // of the state before; the last one is still to come
   MovedSoFar const before = training_->moved();
   if (training_->drain() == 0) return;
   if (batches_here_ > 0) moved_.note(before, training_->moved());
-  saved_at_ = evaluated_at_ = -1; // whatever was saved and evaluated is of the state before
+  saver_.note_change();
+  evaluated_at_ = -1; // whatever was evaluated is of the state before
 }
 
 /// Whether something that happens every so many updates is due: one of them was applied since the last look.
@@ -182,7 +182,7 @@ bool Trainer::due(std::int64_t every) const {
 
 bool Trainer::save_due() const {
   Every const& every = input_.config.checkpoint.every;
-  return every.seconds ? time_to_save_ : due(every.updates);
+  return every.seconds ? saver_.time_is_up() : due(every.updates);
 }
 
 StopAsked Trainer::stop_asked() const {
@@ -200,15 +200,8 @@ bool Trainer::one_batch() {
   auto const start = std::chrono::steady_clock::now();
   MovedSoFar const before = training_->moved();
   Heartbeat::Batch const beat;
-  auto const& options = input_.config.checkpoint;
-  bool const time_is_up =
-      options.every.seconds && group_.rank() == 0 && seconds_since(save_began_) >= *options.every.seconds;
-  std::array<std::int64_t, 2> joined = {time_is_up, in_background_ && in_background_->is_written()};
-  bool const joins = options.every.seconds || options.in_background;
-  auto const batch = training_->step(stop_asked(), std::span(joined).first(joins ? joined.size() : 0));
+  auto const batch = training_->step(stop_asked(), saver_.joined());
   if (!batch) return false;
-  time_to_save_ = joins && joined[0] > 0;
-  is_written_ = joins && joined[1] == group_.size();
   beat.done();
   if (batch->update.applied <= 1) moved_.note(before, training_->moved());
   ++batches_here_;
@@ -225,14 +218,14 @@ bool Trainer::one_batch() {
 
 /// What one does after an error.
 char const* Trainer::way_back() const {
-  return hash_.empty() ? "start anew (nothing has been saved yet)" : "resume from the last checkpoint";
+  return saver_.hash().empty() ? "start anew (nothing has been saved yet)" : "resume from the last checkpoint";
 }
 
 void Trainer::look_at_loss_scale(BatchReport const& batch) {
   auto const& [used, next, verdict] = *batch.scaling;
   if (verdict == LossScale::Verdict::exhausted) {
     training_->settle();
-    finish_save(Failed::is_told);
+    saver_.settle();
     throw SharedError(fmt::format("the gradient overflows fp16 at the smallest loss scale, {} (first in {}, batch {}); "
                                   "lower optimizer.lr or use precision.compute: bf16, then {}",
                                   used, batch.update.bad_tensor, training_->counters().batches_seen, way_back()));
@@ -246,7 +239,7 @@ void Trainer::look_at_loss_scale(BatchReport const& batch) {
 void Trainer::look_at_skips(BatchReport const& batch) {
   if (skips_in_row_ < input_.config.optimizer.max_skips) return;
   training_->settle();
-  finish_save(Failed::is_told);
+  saver_.settle();
   throw SharedError(fmt::format("{} updates were skipped in a row (the gradient is not finite, first in {}); lower "
                                 "optimizer.lr or look at the data of batch {}, then {}",
                                 skips_in_row_, batch.update.bad_tensor, training_->counters().batches_seen,
@@ -345,93 +338,12 @@ CheckpointInfo Trainer::describe_state() const {
   return info;
 }
 
-void Trainer::save(Save which) {
-  finish_save(which == Save::last ? Failed::is_told : Failed::by_deck); // two are never under way
-  save_began_ = std::chrono::steady_clock::now();
-  training_->settle();
-  find_folder();
-  if (is_saved()) return;
-  if (input_.config.checkpoint.in_background && which == Save::on_the_way) {
-    save_in_background();
-  } else {
-    save_now(which);
-  }
-}
-
-/// Ranks whose copies of the state differ end the run, whatever is to happen when a save fails.
-void Trainer::save_now(Save which) {
-  std::string const hash = training_->state_hash();
-  find_folder(); // the hash took its time
-  CheckpointInfo info = describe_state();
-  info.state_hash = hash;
-  try {
-    auto const path = save_checkpoint(input_.folder, info, training_->state(), retention(), group_.ranks);
-    note_saved(info.counters.batches_seen, hash, path, seconds_since(save_began_));
-  } catch (SharedError const& failure) {
-    meet_failure(which == Save::last ? Failed::ends_run : Failed::by_deck, failure);
-  }
-}
-
-/// Training waits for a copy of the state; a thread writes it.
-void Trainer::save_in_background() {
-  CheckpointInfo const info = describe_state();
-  auto const copy = training_->take_snapshot();
-  try {
-    auto files = std::make_unique<CheckpointSave>(input_.folder, info, copy, retention(), group_.ranks);
-    being_saved_ = {info.counters.batches_seen, seconds_since(save_began_)};
-    in_background_.emplace(std::move(files), [this] { training_->prepare_snapshot_hash(); });
-  } catch (SharedError const& failure) {
-    meet_failure(Failed::by_deck, failure);
-  }
-}
-
-/// Commits what was written beside the training, or waits for it. Collective.
-void Trainer::finish_save(Failed failed) {
-  if (!in_background_) return;
-  in_background_->wait();
-  auto const start = std::chrono::steady_clock::now();
-  double const seconds = being_saved_.seconds_to_begin + in_background_->seconds();
-  training_->settle();
-  std::string const hash = training_->snapshot_hash();
-  try {
-    auto const path = in_background_->commit(hash);
-    in_background_.reset();
-    note_saved(being_saved_.batches_seen, hash, path, seconds + seconds_since(start));
-  } catch (SharedError const& failure) {
-    in_background_.reset();
-    meet_failure(failed, failure);
-  }
-}
-
-/// `seconds` is what it would have taken at once.
-void Trainer::note_saved(std::int64_t batches_seen, std::string const& hash, std::filesystem::path const& path,
-                         double seconds) {
-  saved_at_ = batches_seen;
-  hash_ = hash;
-  stop_.expect_to_take(2 * seconds); // disks have bad days
-  progress_.clear();
-  log::info("saved {}", path.string());
-}
-
-Retention Trainer::retention() const { return {input_.config.checkpoint.keep, input_.config.checkpoint.keep_best}; }
-
-void Trainer::meet_failure(Failed failed, SharedError const& failure) {
-  bool const stops = input_.config.checkpoint.on_error == SaveFailure::stop;
-  if (failed == Failed::ends_run || (failed == Failed::by_deck && stops)) throw failure;
-  progress_.clear();
-  log::warn("{}. The earlier checkpoints are as they were{}", failure.what(),
-            failed == Failed::is_told
-                ? ""
-                : "; the run goes on (checkpoint.on_error is continue), and saves again when the next save is due");
-}
-
 /// Saves first, so that no evaluation stands between a signal and the checkpoint.
 RunOutcome Trainer::finish(RunEnd end) {
   bool const done = end == RunEnd::done;
   std::string const reason = done ? "done" : stop_reason_of_ranks();
   if (done && input_.config.checkpoint.keep_best > 0) run_evaluation(stop_asked());
-  save(Save::last);
-  if (group_.rank() == 0) remove_leftovers(input_.folder / "checkpoints");
+  saver_.save_last();
   if (done) run_evaluation({}); // a run that is told to stop now is done all the same
   RunOutcome outcome{.end = end, .moved = moved_};
   Counters const& counters = training_->counters();
@@ -442,7 +354,7 @@ RunOutcome Trainer::finish(RunEnd end) {
                    .batches_seen = counters.batches_seen,
                    .loss = loss_,
                    .val_loss = val_loss_,
-                   .state_hash = hash_,
+                   .state_hash = saver_.hash(),
                    .seconds = seconds,
                    .reason = reason});
     progress_.clear();
@@ -451,10 +363,10 @@ RunOutcome Trainer::finish(RunEnd end) {
     profile().stop();
     on_all_ranks(group_.ranks, [&] { return write_profile(input_.folder, group_.rank(), profile()), true; });
   }
-  outcome.summary =
-      done ? fmt::format("done: {} updates in {}, state {}", counters.updates_applied, format_duration(seconds), hash_)
-           : fmt::format("stopped by the {} at update {} of {}, state {}; go on with --resume", reason,
-                         counters.updates_applied, input_.config.run.updates, hash_);
+  outcome.summary = done ? fmt::format("done: {} updates in {}, state {}", counters.updates_applied,
+                                       format_duration(seconds), saver_.hash())
+                         : fmt::format("stopped by the {} at update {} of {}, state {}; go on with --resume", reason,
+                                       counters.updates_applied, input_.config.run.updates, saver_.hash());
   return outcome;
 }
 

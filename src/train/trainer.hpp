@@ -6,8 +6,8 @@
 #include "io/event_file.hpp"
 #include "io/metrics.hpp"
 #include "io/run_folder.hpp"
-#include "train/background_save.hpp"
 #include "train/progress.hpp"
+#include "train/saver.hpp"
 #include "train/stop.hpp"
 #include "train/training.hpp"
 
@@ -59,7 +59,6 @@ private:
   void open_events();
   void look_after_folder();
   void find_folder();
-  bool is_saved() const;
   bool save_due() const;
   bool one_batch();
   void record(BatchReport const& batch, double seconds);
@@ -68,21 +67,9 @@ private:
   void look_at_skips(BatchReport const& batch);
   StopAsked stop_asked() const;
   void run_evaluation(StopAsked const& asked);
-  enum class Save { on_the_way, last };
-  void save(Save which);
   CheckpointInfo describe_state() const;
-  void save_now(Save which);
-  void save_in_background();
-  void note_saved(std::int64_t batches_seen, std::string const& hash, std::filesystem::path const& path,
-                  double seconds);
-  Retention retention() const;
-  /// What a save that fails does to the run. One is told alone where something else ends it, or the last save comes.
-  enum class Failed { ends_run, by_deck, is_told };
-  void meet_failure(Failed failed, SharedError const& failure);
-  void finish_save(Failed failed);
   void drain();
   RunOutcome finish(RunEnd end);
-  void show_progress(BatchReport const& batch, double seconds);
   void log_update(BatchReport const& batch);
   bool due(std::int64_t every) const;
   bool any_rank(bool here) const;
@@ -104,25 +91,13 @@ private:
   std::int64_t skips_in_row_ = 0;
   bool evaluation_due_ = false;    // one that checkpoints owe until it is made
   std::int64_t evaluated_at_ = -1; // batches_seen of the last evaluation
-  std::int64_t saved_at_ = -1;     // and of the newest checkpoint in the run's folder
-  std::chrono::steady_clock::time_point save_began_ = start_;
-  bool time_to_save_ = false; // as rank 0's clock has it
-  std::string hash_;          // of the state at saved_at_
   std::chrono::steady_clock::time_point folder_seen_ = start_;
   std::optional<double> loss_, val_loss_;
   std::int64_t logged_batches_ = 0; // batches_here_ at the last line of the log
   double logged_seconds_ = 0;       // of batches until then
   double batch_seconds_ = 0;        // of all batches here
   bool loss_of_log_noted_ = false;
-
-  /// A save that is under way.
-  struct BeingSaved {
-    std::int64_t batches_seen = 0; // of its state
-    double seconds_to_begin = 0;   // that training waited
-  };
-  BeingSaved being_saved_;
-  bool is_written_ = false;                     // by all ranks, as they have told each other
-  std::optional<BackgroundSave> in_background_; // of being_saved_; writes from memory of training_
+  Saver saver_; // last: it writes from memory of training_
 };
 
 /// Builds a trainer on all ranks and runs it. Collective.

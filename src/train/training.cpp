@@ -25,14 +25,12 @@ bool saves_beside_training(CheckpointConfig const& config) {
 }
 
 /// What the first rank that failed says, on all ranks. Collective.
-[[noreturn]] void share_data_error(Ranks& ranks, Failure const& failure) {
-  Failure first;
+void share_data_error(Ranks& ranks, Failure const& failure) {
   try {
     share_failure(ranks, failure);
   } catch (SharedError const& error) {
-    first = {error.what(), error.exit_code()};
+    throw DataError(error.what(), error.exit_code());
   }
-  throw DataError(first.words, first.exit_code);
 }
 
 } // namespace
@@ -155,16 +153,11 @@ template <class Load>
 std::optional<std::int64_t> TrainingOf<T>::load_agreed(StopAsked const& asked, Load const& load,
                                                        std::span<std::int64_t> joined) const {
   KOZERO_ASSERT(joined.size() <= most_joined);
-  Failure failure;
   std::array<std::int64_t, 3 + most_joined> sums = {}; // targets, ranks that stop, ranks that failed; what others join
   auto const others = std::span(sums).subspan(3, joined.size());
   std::ranges::copy(joined, others.begin());
-  try {
-    sums[0] = load();
-  } catch (Error const& error) {
-    failure = {error.what(), error.exit_code()};
-    sums[2] = 1;
-  }
+  Failure const failure = failure_of([&] { sums[0] = load(); });
+  sums[2] = failure.exit_code == exit_done ? 0 : 1;
   sums[1] = asked && asked() ? 1 : 0; // the disk may have taken its time
   group_.ranks.sum(std::span(sums).first(3 + joined.size()));
   std::ranges::copy(others, joined.begin());
