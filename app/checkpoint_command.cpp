@@ -19,6 +19,7 @@
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <set>
 #include <tuple>
 
 namespace kozero {
@@ -142,31 +143,36 @@ std::string scales_text(CheckpointInfo const& info) {
   return text;
 }
 
-/// Those of the model that its deck describes; none where the deck cannot be read, or is of a version with other
-/// tensors.
+std::string data_text(CheckpointInfo const& info) {
+  return info.training_data ? ", data of " + to_text(*info.training_data) : ", data that it does not name";
+}
+
+/// Those of the model that its deck describes, by the names of the files. Error where the deck cannot be read.
 std::vector<ExpectedArray> expected_of(fs::path const& checkpoint) {
-  try {
-    Compared const one(checkpoint.string());
-    if (!one.former.empty()) return {};
-    std::vector<ExpectedArray> expected;
-    for (auto const& array : arrays_of(one, one)) expected.push_back({array.name, array.kind});
-    return expected;
-  } catch (Error const&) { // which is told by who reads all of it
-    return {};
+  Compared const one(checkpoint.string());
+  std::set<std::pair<std::string, std::string>> names; // of former tensors several are parts of one
+  for (auto const& array : arrays_of(one, one)) {
+    auto const former = one.former.find(array.name);
+    names.emplace(former == one.former.end() ? array.name : former->second.name, array.kind);
   }
+  std::vector<ExpectedArray> expected;
+  for (auto const& [name, kind] : names) expected.push_back({name, kind});
+  return expected;
 }
 
 /// What checkpoint.h5 says of each. Returns whether that differs in what a run goes on from.
 bool tell_standing(Compared const& a, Compared const& b) {
+  bool const has_other_data = a.reader.info().training_data != b.reader.info().training_data;
   for (auto const* one : {&a, &b}) {
     Counters const& at = one->reader.info().counters;
-    fmt::print("{}: update {}, batch {}, {} skipped{}\n", one->path.string(), at.updates_applied, at.batches_seen,
-               at.updates_skipped, scales_text(one->reader.info()));
+    fmt::print("{}: update {}, batch {} of {} windows, {} skipped{}{}\n", one->path.string(), at.updates_applied,
+               at.batches_seen, one->reader.info().global_batch, at.updates_skipped, scales_text(one->reader.info()),
+               has_other_data ? data_text(one->reader.info()) : "");
   }
   auto const standing = [](CheckpointInfo const& info) {
     Counters const& at = info.counters;
-    return std::tuple(at.updates_applied, at.batches_seen, at.updates_skipped, info.loss_scale,
-                      info.pending_gradient_scale);
+    return std::tuple(at.updates_applied, at.batches_seen, info.global_batch, at.updates_skipped, info.loss_scale,
+                      info.pending_gradient_scale, info.training_data);
   };
   return standing(a.reader.info()) != standing(b.reader.info());
 }
@@ -220,13 +226,25 @@ int run_checkpoint_ls(CheckpointArguments const& arguments) {
 int run_checkpoint_verify(CheckpointArguments const& arguments) {
   fs::path const path = resolve_checkpoint(arguments.path);
   ReadingProgress progress;
-  Verdict const verdict = verify_checkpoint(path, expected_of(path), std::ref(progress));
+  std::vector<ExpectedArray> expected;
+  std::string not_known;
+  try {
+    expected = expected_of(path);
+  } catch (Error const& error) {
+    not_known = error.what();
+  }
+  Verdict const verdict = verify_checkpoint(path, expected, std::ref(progress));
   for (auto const& fault : verdict.faults) log::error("{}", fault);
   if (!verdict.faults.empty()) {
     log::error("'{}' is damaged: {} faults in {} datasets of {} files", path.string(), verdict.faults.size(),
                verdict.datasets, verdict.files);
     return exit_failed;
   }
+  if (!not_known.empty()) {
+    log::error("whether all tensors of the model are there cannot be told: {}", not_known);
+    return exit_failed;
+  }
+  if (!verdict.unchecked.empty()) log::warn("{} (resuming compares the hash of the whole state)", verdict.unchecked);
   fmt::print("{}: whole; {} datasets of {} files, {} in {}\n", path.string(), verdict.datasets, verdict.files,
              format_bytes(verdict.bytes), format_duration(progress.seconds()));
   return exit_done;
@@ -263,6 +281,11 @@ int run_checkpoint_prune(CheckpointArguments const& arguments) {
   Retention const retention(arguments.keep, arguments.keep_best);
   if (arguments.dry_run) return tell(prune_checkpoints(arguments.path, retention, Prune::dry_run), true);
   RunFolder const held(arguments.path); // of a run that goes on, it is refused
+  if (!held.is_locked() && !arguments.no_run_is_on) {
+    throw InputError(fmt::format("'{}' cannot be locked, so that a run may be saving there; look, then give "
+                                 "--no-run-is-on",
+                                 held.path()));
+  }
   return tell(prune_checkpoints(held.path(), retention, Prune::now), false);
 }
 

@@ -55,6 +55,7 @@ struct CheckpointArguments {
   std::int64_t keep = 1;
   std::int64_t keep_best = 0;
   bool dry_run = false;
+  bool no_run_is_on = false; // where nothing can be locked
 };
 
 struct SelftestArguments {

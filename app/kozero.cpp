@@ -161,6 +161,7 @@ private:
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
     prune->add_flag("--dry-run", checkpoint.dry_run, "Say what would be removed, and remove nothing");
+    prune->add_flag("--no-run-is-on", checkpoint.no_run_is_on, "Go on where the file system has no locks to tell that");
   }
 
   void add_bench() {

@@ -39,9 +39,6 @@ std::int64_t read_generation(std::filesystem::path const& path);
 inline constexpr char const* save_id_name = "save_id";
 std::string get_save_id(h5::Job const& job, hid_t file);
 
-/// Its held-out loss alone; nothing where it says none.
-std::optional<double> stored_held_out_loss(std::filesystem::path const& path);
-
 /// The stamp's format_version is the one that is written today. `gets_on` is called after each part.
 void write_rank_file(std::filesystem::path const& path, Stamp const& stamp, std::span<TensorShare const> shares,
                      std::function<void()> const& gets_on);

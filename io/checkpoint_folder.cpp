@@ -27,8 +27,8 @@ namespace {
 constexpr std::string_view step_prefix = "step-";
 constexpr std::string_view partial_suffix = ".partial";
 constexpr char const* new_latest_name = "latest.new";
-constexpr std::string_view old_suffix = ".old";
-constexpr std::size_t step_digits = 8; // or more
+constexpr std::string_view replaced_suffix = ".replaced"; // a name that no user gives to a copy
+constexpr std::size_t step_digits = 8;                    // or more
 
 std::optional<std::int64_t> step_of(std::string_view name) {
   if (!name.starts_with(step_prefix)) return {};
@@ -58,7 +58,15 @@ bool is_file_of_checkpoint(std::string_view name) {
 }
 
 fs::path partial_path(fs::path const& complete) { return complete.string() + std::string(partial_suffix); }
-fs::path old_path(fs::path const& complete) { return complete.string() + std::string(old_suffix); }
+fs::path replaced_path(fs::path const& complete) { return complete.string() + std::string(replaced_suffix); }
+
+bool sync_descriptor(int file) {
+  int result = 0;
+  do {
+    result = ::fsync(file);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
 
 /// Turns the standard library's exceptions into ours.
 template <class Task>
@@ -101,7 +109,7 @@ std::vector<std::int64_t> list_steps(fs::path const& checkpoints) try {
 std::vector<fs::path> list_partial(fs::path const& checkpoints) { return list_with(partial_suffix, checkpoints); }
 
 // checkpoint.h5 goes first: half a checkpoint must not look like a whole one.
-bool remove_own(fs::path const& folder) {
+bool remove_own(fs::path const& folder, GetsOn const& gets_on) {
   if (!fs::is_directory(fs::symlink_status(folder))) {
     if (fs::is_symlink(folder)) fs::remove(folder);
     return !fs::exists(fs::symlink_status(folder));
@@ -112,7 +120,10 @@ bool remove_own(fs::path const& folder) {
     if (is_file_of_checkpoint(item.path().filename().string()) && !is_folder) own.push_back(item.path());
   }
   std::sort(own.begin(), own.end());
-  for (auto const& file : own) fs::remove(file);
+  for (auto const& file : own) {
+    gets_on();
+    fs::remove(file);
+  }
   return fs::is_empty(folder) && fs::remove(folder);
 }
 
@@ -128,17 +139,42 @@ bool set_aside(fs::path const& complete) {
   for (auto const& item : fs::directory_iterator(complete)) {
     if (!is_file_of_checkpoint(item.path().filename().string())) return false;
   }
-  fs::rename(complete, partial_path(complete));
+  fs::path const partial = partial_path(complete);
+  if (fs::exists(fs::symlink_status(partial))) remove_own(partial);
+  fs::rename(complete, partial);
   return true;
 }
 
 void take_back_replaced(fs::path const& checkpoints) {
-  for (auto const& old : list_with(old_suffix, checkpoints)) {
-    fs::path const complete = old.parent_path() / old.stem();
-    if (fs::exists(fs::symlink_status(complete))) {
-      remove_own(old);
+  for (auto const& replaced : list_with(replaced_suffix, checkpoints)) {
+    fs::path const complete = replaced.parent_path() / replaced.stem();
+    if (fs::exists(complete / info_name)) {
+      remove_own(replaced);
+    } else if (!fs::exists(fs::symlink_status(complete))) {
+      fs::rename(replaced, complete);
     } else {
-      fs::rename(old, complete);
+      log::warn("'{}' stays (what has its place is no checkpoint); look at both, and remove one by hand",
+                replaced.string());
+    }
+  }
+}
+
+void remove_leftovers(fs::path const& checkpoints, fs::path const& but, GetsOn const& gets_on) {
+  std::vector<fs::path> leftovers;
+  try {
+    leftovers = list_partial(checkpoints);
+    std::erase(leftovers, but);
+    if (!leftovers.empty()) sync_to_disk(checkpoints);
+  } catch (std::exception const& error) {
+    log::warn("what is no checkpoint any more stays: {}", error.what());
+    return;
+  }
+  for (auto const& folder : leftovers) {
+    try {
+      remove_own(folder, gets_on);
+    } catch (fs::filesystem_error const& error) {
+      log::warn("'{}' is no checkpoint any more and cannot be removed ({}); see who may write there",
+                error.path1().string(), error.code().message());
     }
   }
 }
@@ -158,7 +194,7 @@ std::vector<std::string> remove_all_of(fs::path const& checkpoints) {
   std::vector<std::string> others;
   for (auto const& path : items) {
     std::string const name = path.filename().string();
-    if (step_of(name) || is_step_with(partial_suffix, name) || is_step_with(old_suffix, name)) {
+    if (step_of(name) || is_step_with(partial_suffix, name) || is_step_with(replaced_suffix, name)) {
       remove_own(path);
     } else if (fs::is_symlink(path) && (name == latest_name || name == new_latest_name)) {
       fs::remove(path);
@@ -171,7 +207,7 @@ std::vector<std::string> remove_all_of(fs::path const& checkpoints) {
 
 void sync_to_disk(fs::path const& path) {
   int const file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  bool synced = file >= 0 && ::fsync(file) == 0;
+  bool synced = file >= 0 && sync_descriptor(file);
   // File systems that cannot do this for folders say EINVAL.
   synced = synced || (file >= 0 && errno == EINVAL);
   int const cause = errno;
@@ -188,21 +224,17 @@ void NewFolder::start() {
   with_advice(checkpoints_, [&] {
     fs::create_directory(checkpoints_); // in the run's folder, which is not made anew where it was moved meanwhile
     take_back_replaced(checkpoints_);
-    remove_own(partial_);
+    if (fs::exists(fs::symlink_status(partial_))) {
+      sync_to_disk(checkpoints_); // else a failure of the system could give it back the name that it had
+      remove_own(partial_);
+    }
     fs::create_directory(partial_);
   });
 }
 
-void NewFolder::remove_leftovers() const {
-  with_advice(checkpoints_, [&] {
-    for (auto const& stale : list_partial(checkpoints_)) {
-      if (stale != partial_) remove_own(stale);
-    }
-  });
-}
-
 // Once it has its name the checkpoint is there, whatever fails then.
-void NewFolder::publish() {
+NewFolder::Name NewFolder::publish() {
+  Name name = Name::on_disk;
   with_advice(checkpoints_, [&] {
     sync_to_disk(partial_);
     rename_to_complete();
@@ -211,8 +243,9 @@ void NewFolder::publish() {
     sync_to_disk(checkpoints_);
     with_advice(checkpoints_, [&] { set_replaced_aside(); });
   } catch (Error const& error) {
-    log::warn("'{}' is saved, but may have its former content after a failure of the system: {}", complete_.string(),
-              error.what());
+    name = Name::in_memory;
+    log::warn("'{}' is saved, but may not be there after a failure of the system, so that older ones stay: {}",
+              complete_.string(), error.what());
   }
   try {
     move_latest(complete_);
@@ -224,6 +257,7 @@ void NewFolder::publish() {
     log::warn("'{}' is saved, but the link to it may not outlive a failure of the system: {}", complete_.string(),
               error.what());
   }
+  return name;
 }
 
 void NewFolder::discard() noexcept {
@@ -242,22 +276,22 @@ void NewFolder::rename_to_complete() {
 #ifdef RENAME_EXCHANGE
   if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, complete_.c_str(), RENAME_EXCHANGE) == 0) return;
 #endif
-  fs::path const old = old_path(complete_); // which take_back_replaced() looks for after a kill
-  remove_own(old);
-  fs::rename(complete_, old);
+  fs::path const replaced = replaced_path(complete_); // which take_back_replaced() looks for after a kill
+  remove_own(replaced);
+  fs::rename(complete_, replaced);
   try {
     fs::rename(partial_, complete_);
   } catch (fs::filesystem_error const&) {
     std::error_code not_possible;
-    fs::rename(old, complete_, not_possible);
+    fs::rename(replaced, complete_, not_possible);
     throw;
   }
 }
 
 /// What had this number before has one of two names now, and takes the first.
 void NewFolder::set_replaced_aside() {
-  fs::path const old = old_path(complete_);
-  if (fs::exists(fs::symlink_status(old))) fs::rename(old, partial_);
+  fs::path const replaced = replaced_path(complete_);
+  if (fs::exists(fs::symlink_status(replaced))) fs::rename(replaced, partial_);
 }
 
 } // namespace kozero::checkpoint

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,20 +23,29 @@ std::string rank_file_name(std::int64_t rank);
 std::vector<std::int64_t> list_steps(std::filesystem::path const& checkpoints);
 std::filesystem::path step_path(std::filesystem::path const& checkpoints, std::int64_t step);
 
+/// Called before each file of what takes long: the work gets on. Where it throws, no more is done.
+using GetsOn = std::function<void()>;
+
 /// What saves that did not end have left. Throws std::filesystem's errors, as the next five do.
 std::vector<std::filesystem::path> list_partial(std::filesystem::path const& checkpoints);
 
 /// Removes a checkpoint folder with what kozero wrote in it, or the link that stands for one; a folder with more in it
 /// stays, with that alone. Whether it is gone.
-bool remove_own(std::filesystem::path const& folder);
+bool remove_own(
+    std::filesystem::path const& folder, GetsOn const& gets_on = [] {});
 /// The same of a complete one, which has no name of a checkpoint meanwhile.
 bool remove_complete(std::filesystem::path const& complete);
-/// Gives a complete one the name of one that is not; its files go with remove_leftovers(), which may take long. One
-/// with more in it is left as it is: false.
+/// Gives a complete one the name of one that is not, so that its files go with the next remove_leftovers(). One with
+/// more in it is left as it is: false.
 bool set_aside(std::filesystem::path const& complete);
 /// Where a kill came between two renames, gives a checkpoint its name back that was about to be replaced; of one that
 /// was replaced, removes the rest. For whoever holds the run's folder.
 void take_back_replaced(std::filesystem::path const& checkpoints);
+/// Removes the files of saves that did not end, and of what was set aside, but of one. That takes long. First their
+/// names are forced to disk, else a failure of the system could give them back those that they had. What cannot be
+/// removed stays, with a warning; throws what `gets_on` throws.
+void remove_leftovers(
+    std::filesystem::path const& checkpoints, std::filesystem::path const& but = {}, GetsOn const& gets_on = [] {});
 /// The link `latest` leads to that checkpoint then.
 void move_latest(std::filesystem::path const& complete);
 
@@ -49,10 +59,9 @@ void sync_to_disk(std::filesystem::path const& path);
 /// One checkpoint in the making. One process calls these; they throw Error.
 ///
 ///     NewFolder folder(run / "checkpoints", 100);
-///     folder.start();            // …/step-00000100.partial, empty
-///     folder.remove_leftovers(); // of killed runs, and what former saves have set aside
-///     …                          // fill folder.partial()
-///     folder.publish();          // …/step-00000100, and `latest`
+///     folder.start();     // …/step-00000100.partial, empty
+///     …                   // fill folder.partial()
+///     folder.publish();   // …/step-00000100, and `latest`
 class NewFolder {
 public:
   NewFolder(std::filesystem::path checkpoints, std::int64_t step);
@@ -61,9 +70,10 @@ public:
   std::filesystem::path const& complete() const { return complete_; }
 
   void start();
-  void remove_leftovers() const;
+  /// Whether the disk has the checkpoint's name: where it may not, nothing else may be removed.
+  enum class Name { on_disk, in_memory };
   /// An Error says that it has not its name; what goes wrong after that is a warning.
-  void publish();
+  Name publish();
   /// Removes what start() made, as far as that is possible.
   void discard() noexcept;
 

@@ -153,13 +153,6 @@ CheckpointInfo read_info(fs::path const& path) {
   return info;
 }
 
-std::optional<double> stored_held_out_loss(fs::path const& path) {
-  auto const job = reading(path);
-  auto const file = h5::open_file(path, job);
-  require_format(job, path, file.id(), info_format);
-  return get_held_out_loss(job, file.id());
-}
-
 std::int64_t read_generation(fs::path const& path) {
   auto const job = reading(path);
   auto const file = h5::open_file(path, job);

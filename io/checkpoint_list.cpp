@@ -1,17 +1,13 @@
 #include "io/checkpoint_list.hpp"
 
 #include "core/error.hpp"
-#include "core/hash.hpp"
-#include "core/log.hpp"
 #include "io/checkpoint_file.hpp"
 #include "io/checkpoint_folder.hpp"
+#include "io/checkpoint_losses.hpp"
 #include "io/checkpoint_order.hpp"
 #include "io/checkpoint_retention.hpp"
-#include "io/json.hpp"
-#include "io/plain_file.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 namespace kozero {
 
@@ -26,60 +22,6 @@ std::int64_t bytes_in(fs::path const& folder) {
     if (item.is_regular_file(ignored)) bytes += static_cast<std::int64_t>(item.file_size(ignored));
   }
   return bytes;
-}
-
-/// metrics.jsonl and what was kept of other lineages; none where they cannot be read.
-std::vector<std::string> metrics_texts(fs::path const& run_dir) {
-  std::vector<std::string> texts;
-  std::string const path = (run_dir / "metrics.jsonl").string();
-  auto paths = kept_metrics_files(path);
-  paths.insert(paths.begin(), path);
-  for (auto const& file : paths) {
-    try {
-      if (auto text = read_plain_file(file)) texts.push_back(std::move(*text));
-    } catch (Error const&) { // losses are not shown then
-    }
-  }
-  return texts;
-}
-
-/// What the line says, if it is an object and has that number.
-std::optional<double> number_in(std::string_view line, char const* key) {
-  auto const object = Json::parse(line, nullptr, false);
-  if (!object.is_object() || !object.contains(key) || !object.at(key).is_number()) return {};
-  return object.at(key).get<double>();
-}
-
-/// Not of the state after a delayed update, say.
-bool is_of(Counters const& counters, std::string_view line) {
-  auto const object = Json::parse(line, nullptr, false);
-  return object.is_object() && object.value("batch", Json()) == Json(counters.batches_seen) &&
-         object.value("updates_applied", Json()) == Json(counters.updates_applied);
-}
-
-/// Losses from the metrics that the checkpoint was saved with: they are those of its own lineage.
-void add_losses(ListedCheckpoint& listed, std::vector<std::string> const& texts) {
-  listed.held_out_loss = listed.info->held_out_loss;
-  auto const& mark = listed.info->metrics;
-  if (!mark) return;
-  for (std::string_view const text : texts) {
-    auto const size = static_cast<std::size_t>(mark->bytes);
-    if (text.size() < size) continue;
-    Hash128 hash;
-    hash.update(text.data(), size);
-    if (hash.hex() != mark->hash) continue;
-    std::string_view before = text.substr(0, size);
-    while (!before.empty() && !listed.loss) {
-      before.remove_suffix(1); // the end of the last line
-      auto const begin = before.rfind('\n') + 1;
-      listed.loss = number_in(before.substr(begin), "loss");
-      before = before.substr(0, begin);
-    }
-    // An evaluation that was due is made right after the save.
-    std::string_view const next = text.substr(size, text.find('\n', size) - size);
-    if (!listed.held_out_loss && is_of(listed.info->counters, next)) listed.held_out_loss = number_in(next, "val_loss");
-    return;
-  }
 }
 
 ListedCheckpoint look_at(fs::path const& folder) {
@@ -102,40 +44,19 @@ ListedCheckpoint look_at(fs::path const& folder) {
 std::vector<ListedCheckpoint> list_checkpoints(fs::path const& run_dir) {
   fs::path const checkpoints = run_dir / "checkpoints";
   auto const saved = checkpoint::in_order_of_saving(checkpoints);
-  auto const texts = metrics_texts(run_dir);
+  CheckpointLosses losses(run_dir);
   std::vector<ListedCheckpoint> all;
   for (std::int64_t const step : checkpoint::list_steps(checkpoints)) {
     ListedCheckpoint& listed = all.emplace_back(look_at(checkpoint::step_path(checkpoints, step)));
     listed.is_newest = !saved.empty() && saved.back().step == step;
-    if (listed.info) add_losses(listed, texts);
+    if (!listed.info) continue;
+    listed.loss = losses.training(*listed.info);
+    listed.held_out_loss = losses.held_out(*listed.info);
   }
   return all;
 }
 
 namespace {
-
-/// By the losses of the list, so that the best is what a user has seen. One that cannot be read stays.
-std::vector<fs::path> outdated_of(fs::path const& run_dir, Retention const& retention) {
-  fs::path const checkpoints = run_dir / "checkpoints";
-  auto const listed = list_checkpoints(run_dir);
-  std::vector<checkpoint::Candidate> candidates;
-  for (auto const& saved : checkpoint::in_order_of_saving(checkpoints)) {
-    auto const found =
-        std::ranges::find(listed, checkpoint::step_path(checkpoints, saved.step), &ListedCheckpoint::folder);
-    if (found == listed.end()) continue;
-    if (found->info) {
-      candidates.push_back({saved.step, found->held_out_loss});
-    } else {
-      log::warn("'{}' stays ({})", found->folder.string(), found->problem);
-    }
-  }
-  std::vector<fs::path> outdated;
-  for (std::int64_t const step : checkpoint::outdated(candidates, retention)) {
-    outdated.push_back(checkpoint::step_path(checkpoints, step));
-  }
-  std::ranges::sort(outdated);
-  return outdated;
-}
 
 std::string reason_of(fs::filesystem_error const& error) {
   return fmt::format("cannot remove '{}' ({}); see who may write there", error.path1().string(),
@@ -181,7 +102,11 @@ Pruned prune_checkpoints(fs::path const& run_dir, Retention const& retention, Pr
   Pruned pruned;
   try {
     fs::path const checkpoints = run_dir / "checkpoints";
-    auto const outdated = outdated_of(run_dir, retention);
+    std::vector<fs::path> outdated;
+    for (std::int64_t const step : checkpoint::outdated_in(checkpoints, retention)) {
+      outdated.push_back(checkpoint::step_path(checkpoints, step));
+    }
+    std::ranges::sort(outdated);
     auto const partial = checkpoint::list_partial(checkpoints);
     if (mode == Prune::dry_run) {
       auto const would_be = [](fs::path const&) { return true; };
@@ -190,8 +115,8 @@ Pruned prune_checkpoints(fs::path const& run_dir, Retention const& retention, Pr
       return pruned;
     }
     lead_to_newest(checkpoints, pruned);
+    pruned.partial = removed(partial, pruned, [](fs::path const& folder) { return checkpoint::remove_own(folder); });
     pruned.checkpoints = removed(outdated, pruned, checkpoint::remove_complete);
-    pruned.partial = removed(partial, pruned, checkpoint::remove_own);
   } catch (fs::filesystem_error const& error) {
     throw Error(reason_of(error));
   }

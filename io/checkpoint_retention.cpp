@@ -4,6 +4,7 @@
 #include "core/log.hpp"
 #include "io/checkpoint_file.hpp"
 #include "io/checkpoint_folder.hpp"
+#include "io/checkpoint_losses.hpp"
 #include "io/checkpoint_order.hpp"
 
 #include <algorithm>
@@ -16,17 +17,17 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Nothing where that cannot be told: it might be the best.
-std::optional<Candidate> candidate_at(fs::path const& checkpoint, std::int64_t step) {
+std::optional<CheckpointInfo> info_of(fs::path const& checkpoint) {
   try {
-    return Candidate{step, stored_held_out_loss(checkpoint / info_name)};
+    return read_info(checkpoint / info_name);
   } catch (Error const& error) {
-    log::warn("the old checkpoint '{}' stays ({}); look at it, and remove it by hand where it is lost",
-              checkpoint.string(), error.what());
+    log::warn("the checkpoint '{}' stays ({}); look at it, and remove it by hand where it is lost", checkpoint.string(),
+              error.what());
     return {};
   }
 }
 
-void remove_old(fs::path const& checkpoint) {
+void leave_out(fs::path const& checkpoint) {
   try {
     if (!set_aside(checkpoint)) {
       log::warn("'{}' stays, with files that kozero did not write; remove it by hand", checkpoint.string());
@@ -55,16 +56,21 @@ std::vector<std::int64_t> outdated(std::span<Candidate const> saved, Retention c
   return old;
 }
 
-void remove_outdated(fs::path const& checkpoints, std::int64_t last, Retention const& retention) {
+std::vector<std::int64_t> outdated_in(fs::path const& checkpoints, Retention const& retention, std::int64_t last) {
   auto saved = in_order_of_saving(checkpoints);
   std::erase_if(saved, [&](Saved const& one) { return one.step > last; });
-  if (std::ssize(saved) <= retention.newest) return;
+  if (std::ssize(saved) <= retention.newest) return {};
+  CheckpointLosses losses(checkpoints.parent_path());
   std::vector<Candidate> candidates;
   for (Saved const& one : saved) {
-    if (auto const candidate = candidate_at(step_path(checkpoints, one.step), one.step))
-      candidates.push_back(*candidate);
+    auto const info = info_of(step_path(checkpoints, one.step));
+    if (info) candidates.push_back({one.step, retention.best > 0 ? losses.held_out(*info) : std::nullopt});
   }
-  for (std::int64_t const step : outdated(candidates, retention)) remove_old(step_path(checkpoints, step));
+  return outdated(candidates, retention);
+}
+
+void set_outdated_aside(fs::path const& checkpoints, Retention const& retention, std::int64_t last) {
+  for (std::int64_t const step : outdated_in(checkpoints, retention, last)) leave_out(step_path(checkpoints, step));
 }
 
 } // namespace kozero::checkpoint

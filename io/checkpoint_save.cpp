@@ -53,23 +53,16 @@ std::int64_t bytes_of(std::vector<checkpoint::TensorShare> const& shares) {
   return bytes;
 }
 
-/// Of what is to be removed before anything is written.
-std::int64_t leftover_bytes(fs::path const& checkpoints) {
-  std::int64_t bytes = 0;
-  std::error_code ignored;
-  for (auto const& folder : checkpoint::list_partial(checkpoints)) {
-    for (auto const& item : fs::directory_iterator(folder, ignored)) {
-      if (item.is_regular_file(ignored)) bytes += static_cast<std::int64_t>(item.file_size(ignored));
-    }
+/// What former saves have left goes for it.
+void require_room(checkpoint::NewFolder const& folder, std::int64_t bytes) {
+  fs::path const& partial = folder.partial();
+  auto free = free_disk_bytes(partial);
+  if (free && *free < bytes) {
+    checkpoint::remove_leftovers(partial.parent_path(), partial);
+    free = free_disk_bytes(partial);
   }
-  return bytes;
-}
-
-void require_room(fs::path const& folder, std::int64_t bytes) {
-  auto free = free_disk_bytes(folder);
-  if (free && *free < bytes) *free += leftover_bytes(folder.parent_path());
   KOZERO_REQUIRE(!free || *free >= bytes, "the disk of '{}' has {} left for {} (nothing was written); {}",
-                 folder.string(), format_bytes(*free), format_bytes(bytes), checkpoint::write_advice);
+                 partial.string(), format_bytes(*free), format_bytes(bytes), checkpoint::write_advice);
 }
 
 } // namespace
@@ -111,13 +104,14 @@ struct CheckpointSave::Parts {
     together([&] {
       if (!leads()) return;
       folder->start();
-      require_room(folder->partial(), bytes);
+      require_room(*folder, bytes);
     });
   }
 
   void write(std::function<void()> const& gets_on) const {
-    if (leads()) folder->remove_leftovers(); // the others write meanwhile
+    gets_on();
     fs::path const& partial = folder->partial();
+    if (leads()) checkpoint::remove_leftovers(partial.parent_path(), partial, gets_on); // the others write meanwhile
     KOZERO_REQUIRE(fs::is_directory(partial),
                    "the folder '{}' that rank 0 made is not there (not one file system?); set run.dir to a folder that "
                    "all ranks share",
@@ -130,15 +124,21 @@ struct CheckpointSave::Parts {
     checkpoint::sync_to_disk(partial / checkpoint::whole_name);
   }
 
+  /// Room for those that still write, and for the rest of the run.
+  void remove_written() const noexcept {
+    std::error_code ignored;
+    fs::remove(folder->partial() / checkpoint::rank_file_name(ranks.rank()), ignored);
+  }
+
   /// checkpoint.h5 comes last: with it the folder is a checkpoint.
   void publish() {
     fs::path const file = folder->partial() / checkpoint::info_name;
     info.generation = checkpoint::next_generation(folder->partial().parent_path());
     checkpoint::write_info(file, info);
     checkpoint::sync_to_disk(file);
-    folder->publish();
+    if (folder->publish() == checkpoint::NewFolder::Name::in_memory) return;
     try {
-      checkpoint::remove_outdated(folder->complete().parent_path(), step, retention);
+      checkpoint::set_outdated_aside(folder->complete().parent_path(), retention, step);
     } catch (Error const& error) { // the new checkpoint is there all the same
       log::warn("old checkpoints stay: {}", error.what());
     }
@@ -177,12 +177,13 @@ void CheckpointSave::write(std::function<void()> const& gets_on, std::function<v
     parts_->write(gets_on);
     also();
   });
+  if (parts_->failure.exit_code != exit_done) parts_->remove_written();
 }
 
-fs::path CheckpointSave::commit(std::string const& state_hash) {
-  parts_->info.state_hash = state_hash;
+fs::path CheckpointSave::commit(std::function<std::string()> const& state_hash) {
   try {
     agree(parts_->ranks, parts_->step, parts_->failure);
+    parts_->info.state_hash = state_hash();
     parts_->together([&] {
       if (parts_->leads()) parts_->publish();
     });
@@ -197,17 +198,13 @@ fs::path save_checkpoint(fs::path const& run_dir, CheckpointInfo const& info, st
                          Retention const& retention, Ranks& ranks) {
   CheckpointSave save(run_dir, info, entries, retention, ranks);
   save.write([] { heartbeat().beat(); });
-  auto const folder = save.commit(info.state_hash);
+  auto const folder = save.commit([&] { return info.state_hash; });
   if (ranks.rank() == 0) remove_leftovers(folder.parent_path());
   return folder;
 }
 
-void remove_leftovers(fs::path const& checkpoints) noexcept {
-  try {
-    for (auto const& stale : checkpoint::list_partial(checkpoints)) checkpoint::remove_own(stale);
-  } catch (std::exception const& error) {
-    log::warn("what is no checkpoint any more stays in '{}': {}", checkpoints.string(), error.what());
-  }
+void remove_leftovers(fs::path const& checkpoints) {
+  checkpoint::remove_leftovers(checkpoints, {}, [] { heartbeat().beat(); });
 }
 
 } // namespace kozero

@@ -9,7 +9,7 @@ namespace kozero {
 ///
 ///     CheckpointSave save(run_dir, info, entries, retention, ranks);   // collective
 ///     save.write([] { heartbeat().beat(); });                         // this rank alone; any thread
-///     fs::path const folder = save.commit(state_hash);                 // collective
+///     fs::path const folder = save.commit([&] { return state_hash; }); // collective
 ///
 /// What save_checkpoint says of arguments and errors holds here, but the state's hash may come at the end. The memory
 /// of the entries must stay as it is until write() has returned.
@@ -25,8 +25,9 @@ public:
   /// `gets_on` is called now and then; where it throws, no more is written.
   void write(
       std::function<void()> const& gets_on, std::function<void()> const& also = [] {}) noexcept;
-  /// Gives the checkpoint its name if all ranks have written it, else removes what they wrote and throws.
-  std::filesystem::path commit(std::string const& state_hash);
+  /// Gives the checkpoint its name if all ranks have written it, else removes what they wrote and throws. The hash is
+  /// asked for, on all ranks together, where they have.
+  std::filesystem::path commit(std::function<std::string()> const& state_hash);
 
 private:
   struct Parts;
@@ -34,7 +35,8 @@ private:
 };
 
 /// Removes the files of former checkpoints from <run>/checkpoints, which commit() only takes their names from: that
-/// takes long, and all ranks wait. The next save does it too, while it writes. One process, while nothing is saved.
-void remove_leftovers(std::filesystem::path const& checkpoints) noexcept;
+/// takes long, and all ranks wait there. The next save does it too, while it writes. One process, while nothing is
+/// saved. What cannot be removed stays, with a warning.
+void remove_leftovers(std::filesystem::path const& checkpoints);
 
 } // namespace kozero

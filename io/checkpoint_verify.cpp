@@ -23,6 +23,7 @@ public:
     attempt([&] { info_ = checkpoint::read_info(folder_ / checkpoint::info_name); });
     if (!info_) return std::move(verdict_);
     ++verdict_.files;
+    if (is_old()) verdict_.unchecked = "its files do not say of which save they are, so that one may be of another";
     look_for_files();
     for (std::int64_t const rank : ranks_) {
       attempt([&] { read_file(rank); });
@@ -34,6 +35,8 @@ public:
   }
 
 private:
+  /// From before saves had a number and a file of whole tensors.
+  bool is_old() const { return info_->save_id.empty(); }
   fs::path path(std::int64_t rank) const { return folder_ / checkpoint::rank_file_name(rank); }
   bool is_there(std::int64_t rank) const {
     std::error_code ignored;
@@ -112,7 +115,10 @@ private:
   void look_at_whole() {
     fs::path const file = folder_ / checkpoint::whole_name;
     std::error_code ignored;
-    if (!fs::exists(fs::symlink_status(file, ignored))) return;
+    if (!fs::exists(fs::symlink_status(file, ignored))) {
+      if (!is_old()) fault(fmt::format("'{}' is not there", file.string()));
+      return;
+    }
     std::vector<checkpoint::WholeTensor> tensors;
     for (auto const& [name, parts] : tensors_) {
       auto const slash = name.rfind('/');

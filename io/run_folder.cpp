@@ -37,13 +37,22 @@ std::filesystem::path obstacle(std::filesystem::path const& path) {
   return {};
 }
 
+/// Where its parent may be opened: what is saved in a folder is worth nothing without its name.
+void force_name_to_disk(std::filesystem::path const& folder) {
+  try {
+    checkpoint::sync_to_disk(folder.parent_path());
+  } catch (Error const&) { // a failure of the system is all that it is for
+  }
+}
+
 void make_folder(std::string const& path) {
   if (auto const file = obstacle(path); !file.empty()) {
     refuse(path, "cannot be made", fmt::format("'{}' is a file", file.string()));
   }
   std::error_code error;
-  std::filesystem::create_directories(path, error);
+  bool const is_new = std::filesystem::create_directories(path, error);
   if (error) refuse(path, "cannot be made", error.message());
+  if (is_new) force_name_to_disk(path);
 }
 
 /// Permission bits do not tell (root, quotas, read-only mounts), so make a file and remove it.

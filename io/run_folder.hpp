@@ -26,6 +26,8 @@ public:
   std::string metrics_file() const { return path_ + "/metrics.jsonl"; }
   std::string deck_file() const { return path_ + "/deck.yaml"; }
 
+  /// Where the file system has no locks, another run may have it too.
+  bool is_locked() const { return lock_->is_held(); }
   /// A run that went as far as its first checkpoint is here already.
   bool holds_checkpoints() const;
   /// Those, the metrics that were kept for some of them and TensorBoard's event files; nothing that kozero did not

@@ -114,7 +114,7 @@ RunLock::RunLock(std::string const& folder, std::chrono::milliseconds patience) 
   file_ = open_plain_file(path, O_RDWR | O_CREAT);
   KOZERO_REQUIRE(file_.is_open(), "'{}' cannot be made (its folder is gone); set run.dir to another one", path);
   switch (take(file_, folder, patience)) {
-  case Outcome::held: break;
+  case Outcome::held: is_held_ = true; break;
   case Outcome::held_by_another:
     throw InputError(fmt::format("run folder '{}' is in use by another run ({}); wait until it ends, stop it, or set "
                                  "another run.dir",

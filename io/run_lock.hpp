@@ -19,11 +19,13 @@ public:
   /// there.
   explicit RunLock(std::string const& folder, std::chrono::milliseconds patience = {});
 
+  bool is_held() const { return is_held_; }
   /// The file in the folder, an open one, is still this one.
   bool is_in(FileDescriptor const& folder) const;
 
 private:
   FileDescriptor file_;
+  bool is_held_ = false;
 };
 
 } // namespace kozero

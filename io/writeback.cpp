@@ -13,7 +13,8 @@ bool Writeback::wrote(std::int64_t bytes) {
   waiting_ = 0;
   // Waits for the part before this one, so that two are on their way at most. Where a file system has no such call, all
   // is forced to disk at the end.
-  if (::sync_file_range(file_, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE) != 0) {
+  while (::sync_file_range(file_, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE) != 0) {
+    if (errno == EINTR) continue;
     return errno == ENOSYS || errno == EINVAL || errno == ESPIPE || errno == EOPNOTSUPP;
   }
   gets_on_();

@@ -27,6 +27,7 @@ char const* name_of(Category category) {
   case Category::logits: return "logits";
   case Category::ring: return "gather ring";
   case Category::staging: return "staging";
+  case Category::snapshot: return "snapshot";
   case Category::workspace: return "workspace";
   }
   return "?";
@@ -52,6 +53,7 @@ char const* remedy(Space budget, Category category) {
   case Category::activations: return "batch.micro, model.context or, if it is not set, activations.recompute: unit";
   case Category::recompute: return "batch.micro or model.context";
   case Category::staging: return "nothing (messages take a fixed size); raise the limit";
+  case Category::snapshot: return "checkpoint.async: false, or more ranks";
   case Category::logits:
   case Category::workspace: return "batch.micro";
   }

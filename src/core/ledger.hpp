@@ -30,6 +30,7 @@ enum class Category {
   logits,
   ring,
   staging,
+  snapshot, // of the state, for a save beside training
   workspace,
 };
 

@@ -3,20 +3,22 @@
 #include "core/error.hpp"
 #include "core/heartbeat.hpp"
 #include "core/processors.hpp"
+#include "core/quiet_thread.hpp"
 
 #include <chrono>
 #include <exception>
 
 namespace kozero {
 
-BackgroundSave::BackgroundSave(std::unique_ptr<CheckpointSave> save, std::function<void()> also)
+BackgroundSave::BackgroundSave(std::unique_ptr<CheckpointSave> save, Also also)
     : save_(std::move(save)), also_(std::move(also)) {
   try {
-    thread_ = std::thread([this] {
+    thread_ = start_quiet_thread([this] {
       run_on_all_processors();
       work();
     });
   } catch (std::exception const&) { // the other ranks have theirs
+    is_main_thread_ = true;
     work();
   }
 }
@@ -28,7 +30,8 @@ BackgroundSave::~BackgroundSave() {
 
 void BackgroundSave::work() noexcept {
   auto const start = std::chrono::steady_clock::now();
-  save_->write([this] { get_on(); }, also_);
+  std::function<void()> const gets_on = [this] { get_on(); };
+  save_->write(gets_on, [&] { also_(gets_on); });
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   is_written_.store(true, std::memory_order_release);
 }
@@ -36,6 +39,7 @@ void BackgroundSave::work() noexcept {
 // The heartbeat is the main thread's.
 void BackgroundSave::get_on() {
   parts_written_.fetch_add(1, std::memory_order_relaxed);
+  if (is_main_thread_) heartbeat().beat();
   KOZERO_REQUIRE(!is_given_up_.load(std::memory_order_relaxed), "the save is given up (the run has ended); resume it");
 }
 

@@ -12,14 +12,16 @@ namespace kozero {
 /// A checkpoint whose files a thread of its own writes while the run goes on. Of a process there is one at a time, and
 /// nobody else uses HDF5 meanwhile: its library knows one thread.
 ///
-///     BackgroundSave save(std::make_unique<CheckpointSave>(…), [&] { training.prepare_snapshot_hash(); });
-///     …                                             // until save.is_written() on all ranks, say
+///     BackgroundSave save(std::make_unique<CheckpointSave>(…),
+///                         [&](auto const& gets_on) { training.prepare_snapshot_hash(gets_on); });
+///     …                                                      // until save.is_written() on all ranks, say
 ///     save.wait();
-///     save.commit(training.snapshot_hash());       // collective
+///     save.commit([&] { return training.snapshot_hash(); }); // collective
 class BackgroundSave {
 public:
+  using Also = std::function<void(std::function<void()> const& gets_on)>;
   /// The thread does `also` too; what that throws fails the save. Where no thread can be had, all is done here.
-  BackgroundSave(std::unique_ptr<CheckpointSave> save, std::function<void()> also);
+  BackgroundSave(std::unique_ptr<CheckpointSave> save, Also also);
   /// What is not finished is no checkpoint: the thread stops at the next part, and is waited for.
   ~BackgroundSave();
   BackgroundSave(BackgroundSave const&) = delete;
@@ -30,15 +32,16 @@ public:
   void wait();
   /// That the thread took, after wait().
   double seconds() const { return seconds_; }
-  std::filesystem::path commit(std::string const& state_hash) { return save_->commit(state_hash); }
+  std::filesystem::path commit(std::function<std::string()> const& state_hash) { return save_->commit(state_hash); }
 
 private:
   void work() noexcept;
   void get_on();
 
   std::unique_ptr<CheckpointSave> save_;
-  std::function<void()> also_;
+  Also also_;
   double seconds_ = 0;
+  bool is_main_thread_ = false; // that works
   std::atomic<bool> is_given_up_ = false;
   std::atomic<bool> is_written_ = false;
   std::atomic<std::int64_t> parts_written_ = 0; // by which one sees that it gets on

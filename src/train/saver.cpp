@@ -81,7 +81,8 @@ void Saver::save_in_background(std::filesystem::path const& folder) {
   try {
     auto files = std::make_unique<CheckpointSave>(folder, info, copy, retention(), run_.group.ranks);
     being_saved_ = {info.counters.batches_seen, seconds_since(began_)};
-    in_background_.emplace(std::move(files), [this] { run_.training.prepare_snapshot_hash(); });
+    in_background_.emplace(std::move(files),
+                           [this](auto const& gets_on) { run_.training.prepare_snapshot_hash(gets_on); });
   } catch (SharedError const& failure) {
     meet_failure(Failed::by_deck, failure);
   }
@@ -94,9 +95,9 @@ void Saver::finish(Failed failed) {
   auto const start = std::chrono::steady_clock::now();
   double const seconds = being_saved_.seconds_to_begin + in_background_->seconds();
   run_.training.settle();
-  std::string const hash = run_.training.snapshot_hash();
   try {
-    auto const path = in_background_->commit(hash);
+    std::string hash;
+    auto const path = in_background_->commit([&] { return hash = run_.training.snapshot_hash(); });
     in_background_.reset();
     note_saved(being_saved_.batches_seen, hash, path, seconds + seconds_since(start));
   } catch (SharedError const& failure) {
@@ -105,12 +106,13 @@ void Saver::finish(Failed failed) {
   }
 }
 
-/// `seconds` is what it would have taken at once.
+/// `seconds` is what it would have taken at once. Who leaves may have to wait for one under way before the last one.
 void Saver::note_saved(std::int64_t batches_seen, std::string const& hash, std::filesystem::path const& path,
                        double seconds) {
   saved_at_ = batches_seen;
   hash_ = hash;
-  run_.stop.expect_to_take(2 * seconds); // disks have bad days
+  int const saves = run_.options.in_background ? 2 : 1;
+  run_.stop.expect_to_take(2 * saves * seconds); // disks have bad days
   run_.progress.clear();
   log::info("saved {}", path.string());
 }

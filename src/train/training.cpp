@@ -111,8 +111,8 @@ std::vector<StateEntry> TrainingOf<T>::take_snapshot() {
 }
 
 template <class T>
-void TrainingOf<T>::prepare_snapshot_hash() {
-  if (snapshot_->hash) snapshot_->digests = snapshot_->hash->prepare();
+void TrainingOf<T>::prepare_snapshot_hash(std::function<void()> const& gets_on) {
+  if (snapshot_->hash) snapshot_->digests = snapshot_->hash->prepare(gets_on);
 }
 
 template <class T>

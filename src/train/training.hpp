@@ -106,8 +106,8 @@ public:
   /// A copy in host memory of what this rank has to write of a checkpoint, which stays as it is until the next one is
   /// taken. SharedError where ranks hold copies of the state and these differ, or memory is too small on one.
   virtual std::vector<StateEntry> take_snapshot() = 0;
-  /// Most of the work for its hash, of this rank alone, by any thread.
-  virtual void prepare_snapshot_hash() = 0;
+  /// Most of the work for its hash, of this rank alone, by any thread. `gets_on` is called now and then.
+  virtual void prepare_snapshot_hash(std::function<void()> const& gets_on) = 0;
   /// Of the state that the snapshot was taken of, once all ranks have prepared it.
   virtual std::string snapshot_hash() = 0;
 

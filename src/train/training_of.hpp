@@ -25,7 +25,7 @@ public:
   bool has_pending() const override { return engine_.pending().has_value(); }
   std::vector<StateEntry> state() const override;
   std::vector<StateEntry> take_snapshot() override;
-  void prepare_snapshot_hash() override;
+  void prepare_snapshot_hash(std::function<void()> const& gets_on) override;
   std::string snapshot_hash() override;
   std::string state_hash() const override { return engine_.state_hash(lane_); }
   CheckpointInfo checkpoint_info() const override;

@@ -70,7 +70,7 @@ StateHash::StateHash(Plan const& plan, ModelLayout const& layout, std::vector<He
   }
 }
 
-StateHash::Digests StateHash::prepare() const {
+StateHash::Digests StateHash::prepare(std::function<void()> const& gets_on) const {
   KOZERO_ASSERT(device_ == DeviceAccess::reached);
   Digests all;
   for (std::size_t b = 0; b < layout_.size(); ++b) {
@@ -78,6 +78,7 @@ StateHash::Digests StateHash::prepare() const {
     Interval const own = partition.shard(self_);
     std::string digests;
     for (Chunk const& chunk : owned(chunks_of(layout_[b], partition))) {
+      gets_on();
       bool const is_whole = chunk.interval.end <= own.end;
       Digest const digest = is_whole ? reached_runs(static_cast<int>(b), chunk).digest() : Digest();
       digests.append(digest.begin(), digest.end());

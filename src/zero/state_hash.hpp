@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,8 +24,8 @@ namespace kozero {
 ///
 /// Where another thread is to do most of the work, on state that the host reaches and nobody changes:
 ///
-///     auto const digests = hash.prepare();   // there
-///     hash.hex(lane, digests);               // here
+///     auto const digests = hash.prepare([] {});   // there
+///     hash.hex(lane, digests);                    // here
 class StateHash {
 public:
   /// Elements of a chunk; the last one of a tensor may be shorter.
@@ -38,8 +39,9 @@ public:
 
   /// Of the chunks that a rank owns, block by block.
   using Digests = std::vector<std::string>;
-  /// Of those that end in its own shards; the rest is left open. By one thread, alone.
-  Digests prepare() const;
+  /// Of those that end in its own shards; the rest is left open. By one thread, alone, which calls `gets_on` before
+  /// each chunk; throws what that throws.
+  Digests prepare(std::function<void()> const& gets_on) const;
   /// 32 hexadecimal digits, on every rank. Collective. SharedError where ranks hold copies and these differ.
   std::string hex(Lane const& lane, Digests const& prepared = {}) const;
 

@@ -50,9 +50,9 @@ void copy_on_host(std::vector<HostCopy> const& copies) {
 } // namespace
 
 StateSnapshot::StateSnapshot(std::vector<HeldState> const& state, std::int64_t more_bytes, Ledger& ledger)
-    : pinned_(ledger, Category::staging, "snapshot",
+    : pinned_(ledger, Category::snapshot, "snapshot",
               room_in(Space::pinned, state) + more_bytes + (more_bytes > 0 ? std::ssize(state) * alignment : 0)),
-      host_(ledger, Category::staging, "snapshot", room_in(Space::host, state)) {
+      host_(ledger, Category::snapshot, "snapshot", room_in(Space::host, state)) {
   place(state);
 }
 

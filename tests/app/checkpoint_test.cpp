@@ -67,6 +67,10 @@ TEST_CASE("checkpoint verify tells a whole checkpoint from a damaged one") {
   INFO(whole.out << whole.err);
   CHECK(whole.status == 0);
   CHECK(contains(whole.out, {"step-00000010", "whole", "5 files"}));
+  auto const old = checkpoint({"verify", KOZERO_SOURCE_DIR "/tests/reference/checkpoints-v1/stage-1/step-00000004"});
+  INFO(old.err);
+  CHECK(old.status == 0);
+  CHECK(contains(old.err, {"do not say of which save they are"}));
   flip_byte_in_the_middle(shop.file("run/checkpoints/latest/rank-00001.h5"));
   auto const damaged = checkpoint({"verify", shop.file("run/checkpoints/latest")});
   INFO(damaged.err);
@@ -96,6 +100,21 @@ TEST_CASE("checkpoint diff finds runs of all stages the same, and names where ot
   auto const models = checkpoint({"diff", shop.file("1"), shop.file("deep")});
   CHECK(models.status == 1);
   CHECK(contains(models.err, {"different models", "model.layers"}));
+}
+
+TEST_CASE("checkpoint verify is not content with a checkpoint of which nobody knows what it should have") {
+  Workshop const shop;
+  REQUIRE(run_program(shop.train("run", {})).status == 0);
+  fs::path const old = KOZERO_SOURCE_DIR "/tests/reference/checkpoints-v1/stage-1/step-00000004";
+  fs::copy(old, shop.file("old"), fs::copy_options::recursive);
+  std::string info = shop.read("old/checkpoint.h5");
+  auto const at = info.find("model:");
+  REQUIRE(at != std::string::npos);
+  info.replace(at, 6, "medel:");
+  std::ofstream(shop.file("old/checkpoint.h5"), std::ios::binary) << info;
+  auto const found = checkpoint({"verify", shop.file("old")});
+  INFO(found.out << found.err);
+  CHECK(found.status == 1);
 }
 
 TEST_CASE("checkpoint diff tells loss scales apart") {

@@ -2,15 +2,12 @@
 #include "comm/ranks.hpp"
 #include "core/error.hpp"
 #include "io/checkpoint.hpp"
-#include "io/checkpoint_sample.hpp"
 #include "io/checkpoint_save.hpp"
+#include "io/checkpoint_world.hpp"
 #include "support/catch.hpp"
-#include "support/temporary_folder.hpp"
+#include "support/file_size_limit.hpp"
 
-#include <csignal>
 #include <optional>
-
-#include <sys/resource.h>
 
 using namespace kozero;
 using namespace kozero::test;
@@ -18,74 +15,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// All ranks and a run folder that they share, which goes at the end.
-class World {
-public:
-  World() : all_(make_world_ranks()) {
-    if (all_->rank() == 0) run_ = folder_.emplace().path();
-    all_->broadcast(run_, 0);
-  }
-  ~World() {
-    if (std::uncaught_exceptions() == 0) all_->barrier(); // after a failed check this rank leaves alone
-  }
-
-  Ranks& all() { return *all_; }
-  int rank() const { return all_->rank(); }
-  int ranks() const { return all_->size(); }
-  fs::path run() const { return run_; }
-  fs::path checkpoints() const { return run() / "checkpoints"; }
-  SampleState own(std::vector<SampleTensor> const& tensors) const {
-    return SampleState::part(tensors, rank(), ranks());
-  }
-  fs::path save(SampleState& state, std::int64_t updates, Retention const& retention = {1}) {
-    return save_checkpoint(run_, sample_info(updates), state.entries(), retention, *all_);
-  }
-  /// Runs on rank 0 while the others wait.
-  template <class Task>
-  void on_first(Task&& task) {
-    all_->barrier();
-    if (rank() == 0) task();
-    all_->barrier();
-  }
-
-private:
-  std::unique_ptr<Ranks> all_;
-  std::optional<TemporaryFolder> folder_;
-  std::string run_;
-};
-
-std::vector<std::string> names_in(fs::path const& folder) {
-  std::vector<std::string> names;
-  for (auto const& item : fs::directory_iterator(folder)) names.push_back(item.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 void read_all(fs::path const& folder, SampleState& state, ReaderPlace place = {}) {
   state.clear();
   CheckpointReader const reader(folder, place);
   reader.read(state.entries());
 }
-
-/// While it lives, no file of this process can grow past `bytes`: what a full disk does, without filling one.
-class FileSizeLimit {
-public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit const limited{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limited);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(FileSizeLimit const&) = delete;
-  FileSizeLimit& operator=(FileSizeLimit const&) = delete;
-
-private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 } // namespace
 
@@ -245,75 +179,6 @@ TEST_CASE("the save fails on all ranks when one of them holds a tensor with a ga
   world.all().barrier();
 }
 
-TEST_CASE("the newest checkpoints stay, and latest is the last one") {
-  World world;
-  auto state = world.own(tiny_tensors());
-  for (std::int64_t const updates : {9, 10, 20, 30}) world.save(state, updates, 3);
-  world.on_first([&] {
-    CHECK(names_in(world.checkpoints()) ==
-          std::vector<std::string>{"latest", "step-00000010", "step-00000020", "step-00000030"});
-    CHECK(resolve_checkpoint(world.run()).filename() == "step-00000030");
-  });
-  SECTION("a run that went back leaves what lies ahead of it and never removes what it just wrote") {
-    world.save(state, 15, 1);
-    world.on_first([&] {
-      CHECK(names_in(world.checkpoints()) ==
-            std::vector<std::string>{"latest", "step-00000015", "step-00000020", "step-00000030"});
-      CHECK(fs::read_symlink(world.checkpoints() / "latest") == "step-00000015");
-    });
-  }
-  SECTION("keep counts from one") {
-    auto const message = message_of<Error>([&] { world.save(state, 40, 0); });
-    CHECK(contains(message, {"checkpoint.keep is 0"}));
-  }
-}
-
-TEST_CASE("those of the least held-out loss stay beside the newest") {
-  World world;
-  auto state = world.own(tiny_tensors());
-  auto const save = [&](std::int64_t updates, std::optional<double> loss) {
-    CheckpointInfo info = sample_info(updates);
-    info.held_out_loss = loss;
-    auto const folder = save_checkpoint(world.run(), info, state.entries(), {2, 2}, world.all());
-    CHECK(CheckpointReader(folder).info().held_out_loss == loss);
-    world.all().barrier();
-  };
-  save(1, 3.5);
-  save(2, 1.25); // the best
-  save(3, std::nullopt);
-  save(4, 2.5); // the second
-  save(5, 2.75);
-  save(6, 1.5); // and now this one
-  save(7, std::nullopt);
-  world.on_first([&] {
-    CHECK(names_in(world.checkpoints()) ==
-          std::vector<std::string>{"latest", "step-00000002", "step-00000006", "step-00000007"});
-  });
-}
-
-TEST_CASE("checkpoints stay by the order in which they were saved, not by their numbers") {
-  World world;
-  auto state = world.own(tiny_tensors());
-  for (std::int64_t const updates : {10, 20, 30, 15, 12}) world.save(state, updates, 9); // it went back twice
-  world.save(state, 30, 2);
-  world.on_first([&] {
-    CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000012", "step-00000030"});
-  });
-}
-
-TEST_CASE("a checkpoint that cannot be read is not removed") {
-  World world;
-  auto state = world.own(tiny_tensors());
-  world.save(state, 1);
-  world.on_first([&] { std::ofstream(world.checkpoints() / "step-00000001" / "checkpoint.h5") << "not readable now"; });
-  Retention const kept = GENERATE(Retention(1), Retention(1, 1));
-  world.save(state, 2, kept);
-  world.save(state, 3, kept);
-  world.on_first([&] {
-    CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000001", "step-00000003"});
-  });
-}
-
 TEST_CASE("a save that is given up, or whose other work fails on one rank, is not saved on any") {
   World world;
   auto state = world.own(tiny_tensors());
@@ -326,31 +191,11 @@ TEST_CASE("a save that is given up, or whose other work fails on one rank, is no
   auto const message = [&](std::function<void()> const& gets_on, std::function<void()> const& also) {
     CheckpointSave save(world.run(), sample_info(2), state.entries(), {1}, world.all());
     save.write(gets_on, also);
-    return message_of<SharedError>([&] { save.commit("a hash"); });
+    return message_of<SharedError>([&] { save.commit([] { return std::string("a hash"); }); });
   };
   CHECK(contains(message(fails, no_work), {"update 2 is not saved", "bad_alloc"}));
   CHECK(contains(message(no_work, fails), {"update 2 is not saved", "bad_alloc"}));
   world.on_first([&] { CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000001"}); });
-}
-
-TEST_CASE("a save takes the names of former checkpoints, and the next one removes their files") {
-  World world;
-  auto state = world.own(tiny_tensors());
-  world.save(state, 1);
-  for (std::int64_t const updates : {2, 3}) {
-    CheckpointSave save(world.run(), sample_info(updates), state.entries(), {1}, world.all());
-    save.write([] {});
-    save.commit("a hash");
-    world.on_first([&] {
-      CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest",
-                                                                      fmt::format("step-{:08}.partial", updates - 1),
-                                                                      fmt::format("step-{:08}", updates)});
-    });
-  }
-  world.on_first([&] {
-    remove_leftovers(world.checkpoints());
-    CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000003"});
-  });
 }
 
 TEST_CASE("a disk without room for a checkpoint is told before anything is written") { // CASES 37

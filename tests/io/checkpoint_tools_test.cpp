@@ -206,7 +206,9 @@ TEST_CASE("a file of whole tensors that shows others, or cannot be read, is a fa
   }
   SECTION("lost") {
     fs::remove(whole);
-    CHECK(verified(folder).faults.empty()); // as in older checkpoints
+    auto const verdict = verified(folder);
+    REQUIRE(verdict.faults.size() == 1);
+    CHECK(contains(verdict.faults[0], {"tensors.h5' is not there"}));
   }
 }
 

@@ -56,16 +56,20 @@ TEST_CASE("a checkpoint whose replacement was cut short has its name again") {
   namespace fs = std::filesystem;
   TemporaryFolder const folder;
   fs::path const checkpoints = folder.file("run/checkpoints");
-  for (char const* const name : {"step-00000001.old", "step-00000002", "step-00000002.old", "notes.old"}) {
+  for (char const* const name :
+       {"step-00000001.replaced", "step-00000002", "step-00000002.replaced", "notes.replaced"}) {
     fs::create_directories(checkpoints / name);
     std::ofstream(checkpoints / name / "checkpoint.h5") << name;
   }
+  fs::create_directories(checkpoints / "step-00000003"); // no checkpoint
+  fs::create_directories(checkpoints / "step-00000003.replaced");
   RunFolder const run(folder.file("run"));
-  CHECK(folder.read("run/checkpoints/step-00000001/checkpoint.h5") == "step-00000001.old");
+  CHECK(fs::exists(checkpoints / "step-00000003.replaced"));
+  CHECK(folder.read("run/checkpoints/step-00000001/checkpoint.h5") == "step-00000001.replaced");
   CHECK(folder.read("run/checkpoints/step-00000002/checkpoint.h5") == "step-00000002");
-  CHECK(fs::exists(checkpoints / "notes.old"));
-  CHECK_FALSE(fs::exists(checkpoints / "step-00000001.old"));
-  CHECK_FALSE(fs::exists(checkpoints / "step-00000002.old"));
+  CHECK(fs::exists(checkpoints / "notes.replaced"));
+  CHECK_FALSE(fs::exists(checkpoints / "step-00000001.replaced"));
+  CHECK_FALSE(fs::exists(checkpoints / "step-00000002.replaced"));
 }
 
 TEST_CASE("a run folder knows its checkpoints, and keeps the deck") {

@@ -159,7 +159,9 @@ TEST_CASE_METHOD(World, "what was prepared of a copy has the hash of the state t
     for (auto const& entry : held) {
       if (!entry.interval.empty()) flip({entry}, entry.name, entry.kind, entry.interval.begin, 3);
     }
-    auto const digests = hash.prepare();
+    std::int64_t asked = 0;
+    auto const digests = hash.prepare([&] { ++asked; });
+    CHECK(asked > 0);
     CHECK(hash.hex(Lane(), digests) == expected_hash(layout));
   }
 }

@@ -8,13 +8,13 @@
 #include "core/format.hpp"
 #include "core/heartbeat.hpp"
 #include "core/log.hpp"
+#include "core/quiet_thread.hpp"
 #include "core/runtime.hpp"
 
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
-#include <csignal>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,18 +33,6 @@ using namespace std::chrono_literals;
 
 constexpr std::int64_t n_keepers = 2;
 constexpr std::int64_t connected_by = 15; // ticks; who has not come by then is named
-
-/// A thread that no signal interrupts: they are the other threads' business.
-template <class Work>
-std::thread start_quiet_thread(Work&& work) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::forward<Work>(work));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
 
 /// Ends all ranks, by a thread of its own: what it calls may wait for locks of a main thread that is stuck, or for a
 /// launcher that is gone.
