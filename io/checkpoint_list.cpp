@@ -44,7 +44,7 @@ ListedCheckpoint look_at(fs::path const& folder) {
 std::vector<ListedCheckpoint> list_checkpoints(fs::path const& run_dir) {
   fs::path const checkpoints = run_dir / "checkpoints";
   auto const saved = checkpoint::in_order_of_saving(checkpoints);
-  CheckpointLosses losses(run_dir);
+  checkpoint::CheckpointLosses losses(run_dir);
   std::vector<ListedCheckpoint> all;
   for (std::int64_t const step : checkpoint::list_steps(checkpoints)) {
     ListedCheckpoint& listed = all.emplace_back(look_at(checkpoint::step_path(checkpoints, step)));
