@@ -175,7 +175,7 @@ TEST_CASE("the save fails on all ranks when one of them holds a tensor with a ga
   }
   auto const message = message_of<Error>([&] { world.save(state, 2); });
   INFO(message);
-  CHECK(contains(message, {"rank " + std::to_string(world.ranks() - 1) + ": ", "'gap/master'", "2 to 3"}));
+  CHECK(contains(message, {world.said_by(world.ranks() - 1), "'gap/master'", "2 to 3"}));
   world.all().barrier();
 }
 
@@ -208,8 +208,8 @@ TEST_CASE("a disk without room for a checkpoint is told before anything is writt
   state.entries().push_back({"huge", "m", {all}, mine, DType::f32, state.entries().front().data, Space::host});
   auto const message = message_of<Error>([&] { world.save(state, 2); });
   INFO(message);
-  CHECK(
-      contains(message, {"update 2 is not saved: rank 0: ", world.checkpoints().string(), " left for ", "make room"}));
+  CHECK(contains(message, {"update 2 is not saved: " + world.said_by(0), world.checkpoints().string(), " left for ",
+                           "make room"}));
   world.on_first([&] { CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000001"}); });
 }
 
@@ -276,7 +276,7 @@ TEST_CASE("a disk that fills up on one rank fails the save on all ranks and leav
       message = message_of<Error>([&] { world.save(state, 2); });
     }
     INFO(message);
-    CHECK(contains(message, {"the checkpoint of update 2 is not saved: rank " + std::to_string(victim) + ": cannot ",
+    CHECK(contains(message, {"the checkpoint of update 2 is not saved: " + world.said_by(victim), ": cannot ",
                              "step-00000002.partial", "File too large", "make room"}));
     world.on_first([&] {
       CHECK(names_in(world.checkpoints()) == std::vector<std::string>{"latest", "step-00000001"});
@@ -297,7 +297,7 @@ TEST_CASE("a folder that cannot be made is a clear error on all ranks") {
   auto state = world.own(tiny_tensors());
   auto const message = message_of<Error>([&] { world.save(state, 2); });
   INFO(message);
-  CHECK(contains(message, {"update 2 is not saved: rank 0: ", world.checkpoints().string(), "run.dir"}));
+  CHECK(contains(message, {"update 2 is not saved: " + world.said_by(0), world.checkpoints().string(), "run.dir"}));
 }
 
 TEST_CASE("the first rank that fails is named on all ranks") {
@@ -308,6 +308,6 @@ TEST_CASE("the first rank that fails is named on all ranks") {
   if (fails) state.entries().push_back({"a/b", "m", {1}, {0, 1}, DType::f32, &value, Space::host});
   auto const message = message_of<Error>([&] { world.save(state, 2); });
   INFO(message);
-  CHECK(contains(message, {"rank " + std::to_string(world.ranks() / 2) + ": ", "'a/b'", "cannot name a dataset"}));
+  CHECK(contains(message, {world.said_by(world.ranks() / 2), "'a/b'", "cannot name a dataset"}));
   world.on_first([&] { CHECK(!fs::exists(world.checkpoints())); });
 }

@@ -37,6 +37,8 @@ public:
   std::filesystem::path save(SampleState& state, std::int64_t updates, Retention const& retention = {1}) {
     return save_checkpoint(run_, sample_info(updates), state.entries(), retention, *all_);
   }
+  /// How a message begins that tells what failed on a rank.
+  std::string said_by(int rank) const { return ranks() > 1 ? "rank " + std::to_string(rank) + " on host " : ""; }
   /// Runs on rank 0 while the others wait.
   template <class Task>
   void on_first(Task&& task) {
