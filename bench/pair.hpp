@@ -27,21 +27,32 @@ inline double seconds_of(auto const& work) {
 
 /// Runs ours() and other() once an iteration, each first in turn; both return when their work is done. Counters: the
 /// medians in seconds, and the median of ours over other. For benchmarks with UseManualTime(), whose time is ours.
-void measure_pair(benchmark::State& state, auto const& ours, auto const& other) {
+/// Before each work comes prepare(), which is not timed.
+void measure_pair(benchmark::State& state, auto const& ours, auto const& other, auto const& prepare) {
+  prepare();
   ours(); // memory touched, libraries' code made
+  prepare();
   other();
+  auto const timed = [&](auto const& work) {
+    prepare();
+    return seconds_of(work);
+  };
   std::vector<double> our_seconds, other_seconds, ratios;
   for ([[maybe_unused]] auto _ : state) {
     bool const first = our_seconds.size() % 2 == 0;
-    if (first) our_seconds.push_back(seconds_of(ours));
-    other_seconds.push_back(seconds_of(other));
-    if (!first) our_seconds.push_back(seconds_of(ours));
+    if (first) our_seconds.push_back(timed(ours));
+    other_seconds.push_back(timed(other));
+    if (!first) our_seconds.push_back(timed(ours));
     ratios.push_back(our_seconds.back() / other_seconds.back());
     state.SetIterationTime(our_seconds.back());
   }
   state.counters["ours"] = median(std::move(our_seconds));
   state.counters["other"] = median(std::move(other_seconds));
   state.counters["ratio"] = median(std::move(ratios));
+}
+
+void measure_pair(benchmark::State& state, auto const& ours, auto const& other) {
+  measure_pair(state, ours, other, [] {});
 }
 
 /// Device memory with small numbers of both signs, as training has them.

@@ -1,5 +1,6 @@
 #include "train/saver.hpp"
 
+#include "core/format.hpp"
 #include "core/log.hpp"
 
 namespace kozero {
@@ -68,7 +69,8 @@ void Saver::save_now(Failed failed) {
   info.state_hash = hash;
   try {
     auto const path = save_checkpoint(folder, info, run_.training.state(), retention(), run_.group.ranks);
-    note_saved(info.counters.batches_seen, hash, path, seconds_since(began_));
+    double const seconds = seconds_since(began_);
+    note_saved(info.counters.batches_seen, hash, path, {.waited = seconds, .all = seconds});
   } catch (SharedError const& failure) {
     meet_failure(failed, failure);
   }
@@ -91,30 +93,33 @@ void Saver::save_in_background(std::filesystem::path const& folder) {
 /// Commits what was written beside the training, or waits for it. Collective.
 void Saver::finish(Failed failed) {
   if (!in_background_) return;
-  in_background_->wait();
   auto const start = std::chrono::steady_clock::now();
-  double const seconds = being_saved_.seconds_to_begin + in_background_->seconds();
+  in_background_->wait();
+  double const written = in_background_->seconds();
   run_.training.settle();
   try {
     std::string hash;
     auto const path = in_background_->commit([&] { return hash = run_.training.snapshot_hash(); });
     in_background_.reset();
-    note_saved(being_saved_.batches_seen, hash, path, seconds + seconds_since(start));
+    double const waited = being_saved_.seconds_to_begin + seconds_since(start);
+    note_saved(being_saved_.batches_seen, hash, path, {.waited = waited, .all = waited + written});
   } catch (SharedError const& failure) {
     in_background_.reset();
     meet_failure(failed, failure);
   }
 }
 
-/// `seconds` is what it would have taken at once. Who leaves may have to wait for one under way before the last one.
+/// Who leaves may have to wait for one under way before the last one.
 void Saver::note_saved(std::int64_t batches_seen, std::string const& hash, std::filesystem::path const& path,
-                       double seconds) {
+                       Seconds seconds) {
   saved_at_ = batches_seen;
   hash_ = hash;
   int const saves = run_.options.in_background ? 2 : 1;
-  run_.stop.expect_to_take(2 * saves * seconds); // disks have bad days
+  run_.stop.expect_to_take(2 * saves * seconds.all); // disks have bad days
   run_.progress.clear();
-  log::info("saved {}", path.string());
+  std::string const waited =
+      seconds.waited < seconds.all ? fmt::format("; training waited {} for it", format_duration(seconds.waited)) : "";
+  log::info("saved {} in {}{}", path.string(), format_duration(seconds.all), waited);
 }
 
 void Saver::meet_failure(Failed failed, SharedError const& failure) {

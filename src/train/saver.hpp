@@ -71,8 +71,12 @@ private:
   void save_now(Failed failed);
   void save_in_background(std::filesystem::path const& folder);
   void finish(Failed failed);
+  struct Seconds {
+    double waited = 0; // training
+    double all = 0;    // that saving at once would have taken, or little more
+  };
   void note_saved(std::int64_t batches_seen, std::string const& hash, std::filesystem::path const& path,
-                  double seconds);
+                  Seconds seconds);
   void meet_failure(Failed failed, SharedError const& failure);
   Retention retention() const { return {run_.options.keep, run_.options.keep_best}; }
 
