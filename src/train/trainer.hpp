@@ -70,7 +70,7 @@ private:
   void run_evaluation(StopAsked const& asked);
   enum class Save { on_the_way, last };
   void save(Save which);
-  CheckpointInfo describe_state() const;
+  CheckpointInfo describe_state();
   void save_now(Save which);
   void save_in_background();
   void note_saved(std::int64_t batches_seen, std::string const& hash, std::filesystem::path const& path,
