@@ -147,8 +147,12 @@ std::vector<std::string> event_files(std::string const& folder) {
   return files;
 }
 
-EventFile::EventFile(std::string const& folder, std::int64_t first_batch)
-    : path_(new_name(folder)), file_(open_plain_file(path_, O_WRONLY | O_CREAT | O_EXCL | O_APPEND)) {
+EventFile::EventFile(std::string const& folder, std::int64_t first_batch) : path_(new_name(folder)) {
+  try {
+    file_ = open_plain_file(path_, O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
+  } catch (Error const& error) {
+    log::warn("{}. TensorBoard sees nothing of this run, metrics.jsonl does", error.what());
+  }
   write(event(0, file_version()));
   write(event(first_batch, session_start()));
 }

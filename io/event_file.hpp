@@ -21,7 +21,7 @@ namespace kozero {
 /// tensorboard/compat/proto/event.proto each.
 class EventFile {
 public:
-  /// Its name comes behind those that are there, as TensorBoard reads them by name. Error where it cannot be made.
+  /// Its name comes behind those that are there, as TensorBoard reads them by name.
   EventFile(std::string const& folder, std::int64_t first_batch);
 
   void update(UpdateRecord const& record);

@@ -1,11 +1,13 @@
 #include "io/metrics.hpp"
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "io/json.hpp"
 #include "io/plain_file.hpp"
 #include "io/system_error.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -23,16 +25,12 @@ std::string line(Json const& object) {
   return object.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-[[noreturn]] void fail(char const* what, std::string const& path) {
-  throw Error(
-      fmt::format("metrics file '{}' cannot be {} ({}); {}, then resume from the last checkpoint if there is one", path,
-                  what, std::strerror(errno), remedy(errno, "free space or correct run.dir")));
-}
+constexpr std::size_t most_waiting = 10'000; // lines, 2 MB
 
 } // namespace
 
 MetricsFile::MetricsFile(std::string path, std::string const& text)
-    : path_(std::move(path)), file_(replace_file(path_, text)) {
+    : path_(std::move(path)), file_(replace_file(path_, text)), written_(std::ssize(text)) {
   count(text);
 }
 
@@ -47,7 +45,8 @@ MetricsFile MetricsFile::resume(std::string path, ResumePoint const& point) {
   return file;
 }
 
-MetricsMark MetricsFile::mark() const {
+MetricsMark MetricsFile::mark() {
+  put_waiting();
   ::fsync(file_.get()); // where it fails and the lines are lost, the mark fits none
   return {bytes_, hash_.hex()};
 }
@@ -62,11 +61,28 @@ MetricsFile::Found MetricsFile::keep_at(std::string const& path) {
     path_ = path;
     return Found::in_place;
   }
-  if (is_another) keep_metrics_file(path);
+  try {
+    write_anew(path, is_another);
+    return Found::written_anew;
+  } catch (Error const& error) { // the next look tries again
+    if (!std::exchange(is_without_place_, true)) log::warn("{}; the run goes on without", error.what());
+    return Found::in_place;
+  }
+}
+
+void MetricsFile::write_anew(std::string const& path, bool another_is_there) {
+  if (another_is_there) keep_metrics_file(path);
   std::string text = read_all(file_); // a file that was removed lives on while it is open, but for that of another host
   text.resize(text.rfind('\n') + 1);
-  *this = MetricsFile(path, text);
-  return Found::written_anew;
+  for (auto const& line : waiting_) text += line;
+  file_ = replace_file(path, text);
+  path_ = path;
+  waiting_.clear();
+  hash_ = {};
+  bytes_ = 0;
+  count(text);
+  written_ = bytes_;
+  is_failing_ = is_without_place_ = false;
 }
 
 void MetricsFile::update(UpdateRecord const& record) {
@@ -100,15 +116,55 @@ void MetricsFile::end(EndRecord const& record) {
   object["seconds"] = number(record.seconds);
   object["reason"] = record.reason;
   write(line(object));
+  if (waiting_.empty()) return;
+  log::warn("'{}' lacks its last {} lines, this run's end among them (they could not be written)", path_,
+            waiting_.size());
 }
 
 void MetricsFile::note(std::int64_t batch, std::string const& text) {
   write(line({{"event", "note"}, {"batch", batch}, {"text", text}}));
 }
 
-void MetricsFile::write(std::string const& text) {
-  if (!write_all(file_, text)) fail("written", path_);
-  count(text);
+void MetricsFile::write(std::string line) {
+  put_waiting();
+  if (waiting_.size() == most_waiting) {
+    ++lost_;
+    return;
+  }
+  count(line);
+  waiting_.push_back(std::move(line));
+  put_waiting();
+}
+
+void MetricsFile::put_waiting() {
+  for (; !waiting_.empty(); waiting_.pop_front()) {
+    if (!put(waiting_.front())) return;
+  }
+  if (std::exchange(is_failing_, false)) tell_of_end_of_failure();
+}
+
+/// All of the line or, as soon as the disk lets that be, nothing.
+bool MetricsFile::put(std::string const& line) {
+  bool const is_whole = !is_failing_ || ::ftruncate(file_.get(), written_) == 0;
+  if (is_whole && write_all(file_, line)) {
+    written_ += std::ssize(line);
+    return true;
+  }
+  int const cause = errno;
+  static_cast<void>(::ftruncate(file_.get(), written_)); // tried again before the next line
+  if (!std::exchange(is_failing_, true)) {
+    log::warn("'{}' cannot be written ({}); the run goes on, and its lines wait in memory, {} at most; {}", path_,
+              std::strerror(cause), most_waiting, remedy(cause, "look at its disk"));
+  }
+  return false;
+}
+
+void MetricsFile::tell_of_end_of_failure() {
+  if (lost_ == 0) {
+    log::info("'{}' is written again; none of its lines is lost", path_);
+  } else {
+    log::warn("'{}' is written again; {} of its lines are lost", path_, std::exchange(lost_, 0));
+  }
 }
 
 void MetricsFile::count(std::string const& text) {

@@ -4,6 +4,7 @@
 #include "io/metrics_lineage.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 
@@ -43,8 +44,9 @@ struct EndRecord {
 };
 
 /// <run>/metrics.jsonl: one JSON object a line, in the order in which things happened. What is not finite is written
-/// as null, so every line is valid JSON. A line is with the system when the call returns; what cannot be written
-/// (disk full) is an Error that names file and cause. Rank 0's.
+/// as null, so every line is valid JSON. A line is with the system when the call returns. What cannot be written (disk
+/// full) is no error but told in the log: lines wait, and are written whole and in their order once they can be. Only
+/// the beginning throws. Rank 0's.
 ///
 ///     MetricsFile metrics = MetricsFile::create(folder.metrics_file());
 ///     metrics.update({.batch = 1, .updates_applied = 1, .loss = 5.5});
@@ -68,22 +70,31 @@ public:
   /// The lines that a resumed run kept were not those of the file that was there.
   bool is_from_another_lineage() const { return from_another_lineage_; }
   /// All lines so far, for a checkpoint; they are on disk then, as far as the system can do that.
-  MetricsMark mark() const;
+  MetricsMark mark();
 
   enum class Found { in_place, written_anew };
   /// The file is to be at `path`, where its folder may have been moved. Where it is not there, its lines so far are
-  /// written there anew. Cheap otherwise.
+  /// written there anew; where that fails it is told once, and tried again by the next call. Cheap otherwise.
   Found keep_at(std::string const& path);
 
 private:
   MetricsFile(std::string path, std::string const& text);
-  void write(std::string const& text);
+  void write(std::string line);
+  void put_waiting();
+  bool put(std::string const& line);
+  void tell_of_end_of_failure();
+  void write_anew(std::string const& path, bool another_is_there);
   void count(std::string const& text);
 
   std::string path_;
   FileDescriptor file_;
-  Hash128 hash_; // of all that is in it
+  Hash128 hash_; // of all lines, with those that wait
   std::int64_t bytes_ = 0;
+  std::int64_t written_ = 0;        // bytes that are in the file
+  std::deque<std::string> waiting_; // lines that could not be written yet
+  std::int64_t lost_ = 0;           // that waited too long
+  bool is_failing_ = false;         // the last write failed
+  bool is_without_place_ = false;   // as keep_at() has told
   bool ends_evaluated_ = false;
   bool from_another_lineage_ = false;
 };

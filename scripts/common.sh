@@ -9,10 +9,11 @@ die() {
   exit "${status:-1}"
 }
 
-# Installs what is missing and takes over the variables that say where Kokkos is. CI leaves no test out.
+# Installs what is missing and takes over the variables that say where Kokkos is; arguments go to scripts/bootstrap. CI
+# leaves no test out.
 bootstrap() {
   local settings
-  settings=$("$root/scripts/bootstrap" ${CI:+--python --slurm}) || exit
+  settings=$("$root/scripts/bootstrap" ${CI:+--python --slurm} "$@") || exit
   eval "$settings"
 }
 

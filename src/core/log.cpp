@@ -10,11 +10,12 @@ namespace kozero::log {
 namespace {
 
 std::atomic<bool> something_lost = false;
+std::atomic<bool> has_gap = false; // the last that was written is lost, or half of it
 
 /// Standard error is not buffered, so a write that failed shows in its state at once.
 void look_for_loss() {
   if (std::ferror(stderr) == 0) return;
-  something_lost = true;
+  something_lost = has_gap = true;
   std::clearerr(stderr);
 }
 
@@ -30,6 +31,10 @@ void start(Voice voice) {
 }
 
 void say(spdlog::level::level_enum level, std::string const& line) {
+  if (has_gap.exchange(false)) {
+    spdlog::log(level, "\n(lines are missing here: they could not be written)");
+    look_for_loss();
+  }
   spdlog::log(level, "{}", line);
   look_for_loss();
 }

@@ -325,7 +325,7 @@ void Trainer::run_evaluation(StopAsked const& asked) {
 }
 
 /// What checkpoint.h5 says of the state as it is, but for its hash.
-CheckpointInfo Trainer::describe_state() const {
+CheckpointInfo Trainer::describe_state() {
   CheckpointInfo info = training_->checkpoint_info();
   info.deck = input_.resolved_deck;
   info.version = version();

@@ -67,7 +67,7 @@ private:
   void look_at_skips(BatchReport const& batch);
   StopAsked stop_asked() const;
   void run_evaluation(StopAsked const& asked);
-  CheckpointInfo describe_state() const;
+  CheckpointInfo describe_state();
   void drain();
   RunOutcome finish(RunEnd end);
   void log_update(BatchReport const& batch);

@@ -4,7 +4,10 @@
 
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "io/checkpoint.hpp"
 #include "io/checkpoint_folder.hpp"
+#include "io/checkpoint_format.hpp"
+#include "io/checkpoint_list.hpp"
 #include "io/event_file.hpp"
 #include "io/metrics.hpp"
 
@@ -17,17 +20,34 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void go_on_with(std::string_view text, std::int64_t batches, unsigned char mark) {
+/// Of the text's beginning, or of none.
+std::optional<MetricsMark> mark_of(std::string_view text, std::int64_t batches, unsigned char mark) {
+  Hash128 hash;
+  std::size_t const bytes = text.size() * std::min<std::size_t>(mark, 200) / 200;
+  hash.update(text.data(), bytes);
+  if (mark % 4 == 1) return MetricsMark{static_cast<std::int64_t>(bytes), hash.hex()};
+  if (mark % 4 == 2) return MetricsMark{batches, "no hash"};
+  return {};
+}
+
+/// A checkpoint of that many batches, whose losses are looked for in the metrics.
+void list_one(std::int64_t batches, std::optional<MetricsMark> const& mark) {
+  fs::path const folder = checkpoint::step_path(fuzz::scratch() + "/metrics/checkpoints", batches);
+  fs::create_directories(folder);
+  CheckpointInfo const info{
+      .counters = {batches, batches, 0}, .deck = "", .state_hash = "0", .version = "0", .metrics = mark};
+  checkpoint::write_info(folder / checkpoint::info_name, info);
+  auto const listed = list_checkpoints(fuzz::scratch() + "/metrics");
+  if (listed.size() != 1 || !listed[0].info || listed[0].info->metrics != mark) std::abort();
+}
+
+void go_on_with(std::string_view text, std::int64_t batches, std::optional<MetricsMark> const& mark) {
   fs::path const folder = fuzz::scratch() + "/metrics";
   fs::remove_all(folder);
   fs::create_directories(folder);
   std::string const path = fuzz::write("metrics/metrics.jsonl", text);
-  ResumePoint point{.batches_seen = batches};
-  Hash128 hash;
-  std::size_t const bytes = text.size() * std::min<std::size_t>(mark, 200) / 200;
-  hash.update(text.data(), bytes);
-  if (mark % 4 == 1) point.mark = {static_cast<std::int64_t>(bytes), hash.hex()};
-  if (mark % 4 == 2) point.mark = {batches, "no hash"};
+  list_one(batches, mark);
+  ResumePoint const point{.batches_seen = batches, .mark = mark};
   MetricsFile file = MetricsFile::resume(path, point);
   file.note(batches, "x");
   EventFile(folder, batches).all_of(path);
@@ -66,7 +86,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t size) {
   if (size < 2) return 0;
   std::string_view const rest = fuzz::text_of(data + 2, size - 2);
-  fuzz::refused([&] { go_on_with(rest, data[0], data[1]); });
+  fuzz::refused([&] { go_on_with(rest, data[0], mark_of(rest, data[0], data[1])); });
   fuzz::refused([&] { list(rest); });
   return 0;
 }

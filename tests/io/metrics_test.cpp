@@ -198,16 +198,50 @@ TEST_CASE("the file of a resumed run reads as that of one run") {
   CHECK_FALSE(std::filesystem::exists(path + ".partial"));
 }
 
-TEST_CASE("a file that cannot be written is an error with its name and the cause") {
+TEST_CASE("a file that cannot be begun is an error with its name and the cause") {
   TemporaryFolder const folder;
   CHECK(contains(message_of<Error>([&] { MetricsFile::create(folder.file("no/m.jsonl")); }),
                  {"no/m.jsonl", "No such file", "; "}));
   CHECK(contains(message_of<Error>([&] { MetricsFile::create(folder.path()); }), {folder.path(), "directory"}));
   CHECK_FALSE(std::filesystem::exists(folder.path() + ".partial"));
 
-  MetricsFile metrics = MetricsFile::create(folder.file("m.jsonl"));
+  write_run(folder.file("m.jsonl"));
+  std::string const before = folder.read("m.jsonl");
   SizeLimit const limit(0); // met like a full disk
-  CHECK(contains(message_of<Error>([&] { metrics.update(update_of(1)); }), {"m.jsonl", "too large", "; make room"}));
-  CHECK(contains(message_of<Error>([&] { MetricsFile::resume(folder.file("m.jsonl"), {1}).update(update_of(2)); }),
+  CHECK(contains(message_of<Error>([&] { MetricsFile::resume(folder.file("m.jsonl"), {1}); }),
                  {"m.jsonl", "too large", "; make room"}));
+  CHECK(folder.read("m.jsonl") == before);
+}
+
+TEST_CASE("lines that cannot be written wait, and the file has whole lines meanwhile") { // CASES 29
+  TemporaryFolder const folder;
+  MetricsFile metrics = MetricsFile::create(folder.file("m.jsonl"));
+  metrics.update(update_of(1));
+  std::string const first = folder.read("m.jsonl");
+  for (rlim_t const room : {0, 1, 100}) { // none, or not enough: the line is torn and taken back
+    SizeLimit const limit(first.size() + room);
+    metrics.update(update_of(static_cast<std::int64_t>(room) + 2));
+    CHECK(metrics.mark().bytes > std::ssize(first)); // which fits none while lines are missing
+    CHECK(folder.read("m.jsonl") == first);
+  }
+  metrics.evaluation({.batch = 102, .updates_applied = 102, .val_loss = 4});
+  CHECK(story(folder.read("m.jsonl")) == "u1 u2 u3 u102 e102 ");
+  auto const mark = metrics.mark();
+  CHECK(mark.bytes == std::ssize(folder.read("m.jsonl")));
+  CHECK(MetricsFile::resume(folder.file("m.jsonl"), {102, 102, mark}).ends_evaluated());
+}
+
+TEST_CASE("what waits moves with the file") {
+  TemporaryFolder const folder;
+  MetricsFile metrics = MetricsFile::create(folder.file("m.jsonl"));
+  metrics.update(update_of(1));
+  {
+    SizeLimit const limit(0);
+    metrics.update(update_of(2));
+    std::filesystem::remove(folder.file("m.jsonl"));
+    CHECK(metrics.keep_at(folder.file("m.jsonl")) == MetricsFile::Found::in_place); // it could not be
+  }
+  CHECK(metrics.keep_at(folder.file("m.jsonl")) == MetricsFile::Found::written_anew);
+  metrics.update(update_of(3));
+  CHECK(story(folder.read("m.jsonl")) == "u1 u2 u3 ");
 }
