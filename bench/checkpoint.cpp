@@ -1,9 +1,9 @@
 // Saving the state of GPT-2 124M, and taking the copy that is saved beside training, beside what moves as many bytes.
 #include "io/checkpoint.hpp"
-#include "io/deck.hpp"
 #include "bench/pair.hpp"
 #include "comm/self_ranks.hpp"
 #include "core/error.hpp"
+#include "io/deck.hpp"
 #include "model/families.hpp"
 #include "support/temporary_folder.hpp"
 #include "zero/state_snapshot.hpp"

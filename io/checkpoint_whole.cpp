@@ -114,7 +114,8 @@ struct Mapping {
   std::string file, dataset;
   std::vector<hsize_t> first, last;      // of the box, inclusive
   hsize_t held_first = 0, held_last = 0; // of the rank's dataset
-  friend auto operator<=>(Mapping const&, Mapping const&) = default;
+  auto key() const { return std::tie(file, dataset, first, last, held_first, held_last); }
+  friend bool operator==(Mapping const& a, Mapping const& b) { return a.key() == b.key(); }
 };
 
 std::vector<Mapping> wanted_mappings(WholeTensor const& tensor) {
@@ -133,7 +134,7 @@ std::vector<Mapping> wanted_mappings(WholeTensor const& tensor) {
       mappings.push_back(std::move(mapping));
     }
   }
-  std::ranges::sort(mappings);
+  std::ranges::sort(mappings, {}, &Mapping::key);
   return mappings;
 }
 
@@ -165,7 +166,7 @@ std::vector<Mapping> found_mappings(h5::Job const& job, hid_t creation, std::siz
     if (H5Sget_simple_extent_ndims(held.id()) != 1) continue; // not as a rank's dataset is
     KOZERO_HDF5_CALL(job, H5Sget_select_bounds(held.id(), &found.held_first, &found.held_last));
   }
-  std::ranges::sort(mappings);
+  std::ranges::sort(mappings, {}, &Mapping::key);
   return mappings;
 }
 

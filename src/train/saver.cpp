@@ -20,14 +20,14 @@ void Saver::note_resumed(std::string const& hash, Newest newest) {
 
 std::span<std::int64_t> Saver::joined() {
   auto const& seconds = run_.options.every.seconds;
-  sums_[time_is_up_] = seconds && run_.group.rank() == 0 && seconds_since(began_) >= *seconds;
-  sums_[ranks_that_wrote_] = in_background_ && in_background_->is_written();
+  sums_[time_up] = seconds && run_.group.rank() == 0 && seconds_since(began_) >= *seconds;
+  sums_[wrote] = in_background_ && in_background_->is_written();
   if (!seconds && !run_.options.in_background) return {};
   return sums_;
 }
 
 void Saver::after_batch() {
-  if (sums_[ranks_that_wrote_] == run_.group.size()) finish(Failed::by_deck);
+  if (sums_[wrote] == run_.group.size()) finish(Failed::by_deck);
 }
 
 void Saver::save() {

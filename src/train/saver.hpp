@@ -51,7 +51,7 @@ public:
   /// Commits a save that all ranks have written, as the sums say.
   void after_batch();
   /// As rank 0's clock had it at the last batch: `every` seconds have passed since a save began.
-  bool time_is_up() const { return sums_[time_is_up_] > 0; }
+  bool time_is_up() const { return sums_[time_up] > 0; }
 
   /// One that is due, unless the folder has this state.
   void save();
@@ -81,7 +81,7 @@ private:
   Retention retention() const { return {run_.options.keep, run_.options.keep_best}; }
 
   static constexpr std::int64_t never = -1;
-  enum { time_is_up_, ranks_that_wrote_ }; // in sums_
+  static constexpr std::size_t time_up = 0, wrote = 1; // in sums_
 
   SavedRun run_;
   std::int64_t saved_at_ = never; // batches_seen of the newest checkpoint in the run's folder

@@ -202,7 +202,7 @@ TEST_CASE("entries of one name that are no interval of one tensor are refused wh
   };
   SampleTensor const w{"w", {9}};
   CHECK(contains(save_message(w, {2, 5}, w, {4, 9}),
-                 {"update 1 is not saved: rank 0", "elements 4 to 5 of 'w/master' twice"}));
+                 {"update 1 is not saved: a rank holds", "elements 4 to 5 of 'w/master' twice"}));
   CHECK(contains(save_message(w, {0, 9}, w, {4, 6}), {"elements 4 to 6 of 'w/master' twice"}));
   CHECK(contains(save_message(w, {0, 9}, w, {0, 9}), {"elements 0 to 9 of 'w/master' twice"}));
   CHECK(contains(save_message(w, {6, 9}, w, {0, 5}), {"'w/master' on both sides of 5 to 6"}));
