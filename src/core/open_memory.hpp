@@ -23,4 +23,12 @@ inline void require_open([[maybe_unused]] void const* memory, [[maybe_unused]] s
 #endif
 }
 
+/// Of a buffer that a thread of its own works on while lanes run: the emulated device, whose rights are the process',
+/// closes it to nobody then.
+inline void leave_open([[maybe_unused]] void* buffer) {
+#if KOZERO_EMULATED
+  emulated::leave_open(buffer);
+#endif
+}
+
 } // namespace kozero

@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "core/launch.hpp"
+#include "core/open_memory.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -53,6 +54,7 @@ StateSnapshot::StateSnapshot(std::vector<HeldState> const& state, std::int64_t m
     : pinned_(ledger, Category::snapshot, "snapshot",
               room_in(Space::pinned, state) + more_bytes + (more_bytes > 0 ? std::ssize(state) * alignment : 0)),
       host_(ledger, Category::snapshot, "snapshot", room_in(Space::host, state)) {
+  leave_open(host_.data());
   place(state);
 }
 

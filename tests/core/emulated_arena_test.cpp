@@ -107,6 +107,27 @@ TEST_CASE("Work of a lane reaches device memory, and host memory only where it c
   CHECK(host.get(7) == 5);
 }
 
+TEST_CASE("Memory that a thread of its own works on stays open, its neighbours do not, and it is closed in the end") {
+  Memory const before(Space::host, 3 * page, "before");
+  void* const left = allocate(Space::host, 100, "left open");
+  Memory const after(Space::host, 3 * page, "after");
+  leave_open(left);
+  auto* const bytes = static_cast<char volatile*>(left);
+  {
+    EntryRuns const runs("kernel", "main");
+    bytes[99] = 3;
+    CHECK(is_open(left, 100));
+    CHECK_FALSE(is_open(before.at(0), 3 * page));
+    CHECK_FALSE(is_open(after.at(0), 3 * page));
+    CHECK(death_of([&] { after.set(0, 1); }).signal == SIGABRT);
+  }
+  CHECK(bytes[99] == 3);
+  before.set(3 * page - 1, 1);
+  after.set(0, 1);
+  release(left);
+  CHECK(death_of([&] { bytes[0] = 1; }).signal == SIGABRT);
+}
+
 TEST_CASE("Memory that was released stays closed, and is never given again") {
   std::set<void*> given;
   for (int round = 0; round < 100; ++round) {

@@ -57,6 +57,7 @@ struct Record {
   Pages pages;
   std::int64_t bytes;
   bool released = false;
+  bool stays_open = false;
 };
 
 /// The slices of one space, by rising address; new ones come last, so records stay sorted, and are kept for good.
@@ -97,9 +98,15 @@ public:
   void remove(Record& record) {
     Pages const gone = record.pages;
     record.released = true;
-    cut(gone);
+    if (!record.stays_open) cut(gone);
     protect(gone.begin, gone.end, closed);
     madvise(const_cast<char*>(gone.begin), static_cast<std::size_t>(gone.end - gone.begin), MADV_DONTNEED);
+  }
+
+  void leave_open(Record& record) {
+    if (std::exchange(record.stays_open, true)) return;
+    cut(record.pages);
+    protect(record.pages.begin, record.pages.end, open);
   }
 
   /// One system call for each run of slices with nothing released in between.
@@ -260,6 +267,12 @@ void release(void* memory) {
   range->remove(*record);
 }
 
+void leave_open(void* memory) {
+  Range* const range = arena().range_at(memory);
+  Record* const record = range ? range->record_of(static_cast<char const*>(memory)) : nullptr;
+  if (record && !record->released) range->leave_open(*record);
+}
+
 std::optional<Space> range_of(void const* p) {
   if (!the_arena) return {};
   for (Space const space : {Space::device, Space::pinned, Space::host}) {
@@ -274,7 +287,7 @@ std::optional<Slice> slice_of(void const* p) {
   std::optional<Space> const space = range_of(p);
   Record const* const record = space ? the_arena->range(*space).record_of(static_cast<char const*>(p)) : nullptr;
   if (!record) return {};
-  return Slice{record->label.c_str(), record->pages.begin, record->bytes, *space, record->released};
+  return Slice{record->label.c_str(), record->pages.begin, record->bytes, *space, record->released, record->stays_open};
 }
 
 Running const& running() { return arena().running; }
@@ -292,8 +305,8 @@ bool is_open(void const* p, std::int64_t bytes, Access access) {
   if (!space) return true;
   char const* const begin = static_cast<char const*>(p);
   std::optional<Slice> const slice = slice_of(p);
-  return slice && !slice->released && begin + bytes <= slice->begin + slice->bytes && arena().range(*space).is_open() &&
-         !closure_of(begin, begin + bytes, access);
+  return slice && !slice->released && begin + bytes <= slice->begin + slice->bytes &&
+         (slice->stays_open || arena().range(*space).is_open()) && !closure_of(begin, begin + bytes, access);
 }
 
 namespace {

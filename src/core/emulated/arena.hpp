@@ -17,12 +17,16 @@ void* allocate(Space space, std::int64_t bytes, char const* label);
 /// does.
 void release(void* memory);
 
+/// What `allocate` gave stays open from now on, whatever runs: another thread works on it.
+void leave_open(void* memory);
+
 struct Slice {
   char const* label; // valid for good
   char const* begin;
   std::int64_t bytes;
   Space space;
   bool released;
+  bool stays_open;
 };
 /// The slice in whose pages `p` is.
 std::optional<Slice> slice_of(void const* p);
