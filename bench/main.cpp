@@ -1,6 +1,7 @@
 // The main of the benchmarks: MPI and Kokkos up; rank 0 reports.
 #include "core/log.hpp"
 #include "core/runtime.hpp"
+#include "kernels/gemm_workspace.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -22,6 +23,8 @@ int main(int argc, char** argv) {
   try {
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    kozero::Ledger ledger;
+    kozero::GemmWorkspace const workspace(kozero::LazyLane(), kozero::Fp32Products::exact, ledger);
     Nothing nothing;
     benchmark::RunSpecifiedBenchmarks(runtime.rank() == 0 ? nullptr : &nothing);
     benchmark::Shutdown();

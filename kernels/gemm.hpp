@@ -46,14 +46,15 @@ Touched touched(Operand<T> const& operand, std::int64_t rows, std::int64_t colum
 /// `bias` may be null. Sizes of zero are legal; k = 0 gives the bias. c overlaps neither a nor b. The bits do not
 /// depend on the number of threads.
 ///
-/// This is the one place that calls a BLAS: oneDNN on hosts, KokkosBlas elsewhere (and where there is no oneDNN). It
-/// keeps memory of its own, which no ledger counts: about 2 MiB a thread, or 48 MiB in all with KokkosBlas.
+/// This is the one place that calls a BLAS: oneDNN on hosts, cuBLASLt on CUDA, KokkosBlas elsewhere (and where there is
+/// no oneDNN). The lane must have a GemmWorkspace, which holds what cuBLASLt works in. The others keep memory of their
+/// own, which no ledger counts: about 2 MiB a thread, or 48 MiB in all with KokkosBlas.
 template <class T, class R>
 void gemm(Lane const& lane, std::int64_t m, std::int64_t n, std::int64_t k, R* c, std::int64_t c_stride, Operand<T> a,
           Operand<T> b, T const* bias, Into into);
 
 /// The library behind gemm, with its version, instruction set and way with bf16:
-/// "oneDNN 2.6.3, AVX-512 BF16, bf16 as fp32".
+/// "oneDNN 2.6.3, AVX-512 BF16, bf16 as fp32"; "cuBLASLt 13.1.0".
 std::string gemm_backend();
 
 } // namespace kozero

@@ -4,6 +4,7 @@
 #include "core/launch.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gemm_grid.hpp"
+#include "kernels/gemm_workspace.hpp"
 #include "kernels/onednn.hpp"
 
 #include <exception>
@@ -232,6 +233,7 @@ template <class T, class R>
 void gemm(Lane const& lane, std::int64_t m, std::int64_t n, std::int64_t k, R* c, std::int64_t c_stride, Operand<T> a,
           Operand<T> b, T const* bias, Into into) {
   if (m == 0 || n == 0) return;
+  GemmWorkspace::of(lane); // asked for, and not used: what its own lane lacks must show on every build
   Product<T, R> const product{{m, n, k}, c, c_stride, a, b, bias, into};
   auto const multiply_all = [product](Lane::Exec const&) {
     compile_ahead(product); // here, as the lane may come to it when others have been compiled and old ones forgotten
@@ -258,6 +260,8 @@ template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, bf16*,
                    Operand<bf16>, bf16 const*, Into);
 template void gemm(Lane const&, std::int64_t, std::int64_t, std::int64_t, fp16*, std::int64_t, Operand<fp16>,
                    Operand<fp16>, fp16 const*, Into);
+
+GemmTraits gemm_traits() { return {}; }
 
 std::string gemm_backend() { return onednn::description(); }
 

@@ -150,6 +150,10 @@ private:
   }
 
   void precision() {
+    Names const tf32 = {"precision.tf32", "precision.compute"};
+    if (sound(tf32) && config_.precision.tf32 && config_.precision.compute != ComputeType::fp32) {
+      warning(tf32, "has no effect (precision.compute is not fp32, and TF32 rounds fp32 operands); leave it out");
+    }
     LossScaleConfig const usual;
     LossScaleConfig const& scale = config_.precision.loss_scale;
     Names const scales = {"precision.loss_scale.initial", "precision.compute", "precision.loss_scale.window",

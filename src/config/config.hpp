@@ -93,6 +93,7 @@ struct LossScaleConfig {
 struct PrecisionConfig {
   ComputeType compute = ComputeType::bf16;
   GradientType gradients = GradientType::fp32;
+  bool tf32 = false; // fp32 operands of products are rounded to TF32
   LossScaleConfig loss_scale;
   friend bool operator==(PrecisionConfig const&, PrecisionConfig const&) = default;
 };

@@ -149,6 +149,9 @@ std::vector<Key> keys_of(Config& c) {
        "parameters, activations and matrix products"},
       {"precision.gradients", choice(c.precision.gradients, {"fp32", "compute"}), anything, changes_numerics,
        "sums of gradients over micro-batches and ranks; compute: the type of `compute`, half the memory and traffic"},
+      {"precision.tf32", &c.precision.tf32, anything, changes_numerics,
+       "fp32 compute on NVIDIA's devices: matrix products round their operands to TF32, 10 bits after the point, which "
+       "tensor cores take; refused where products are another library's than cuBLASLt"},
       {"precision.loss_scale.initial", &c.precision.loss_scale.initial, Limits{.low = 1, .high = 0x1p24},
        changes_numerics, "fp16 alone: what the loss is multiplied by at first; a power of two"},
       {"precision.loss_scale.window", &c.precision.loss_scale.window, at_least_1, changes_numerics,

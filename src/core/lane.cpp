@@ -23,6 +23,8 @@ Lane separate_lane(char const* name) { return Lane(std::make_shared<emulated::Qu
 
 char const* Lane::name() const { return queue_->name().c_str(); }
 
+void const* Lane::id() const { return queue_.get(); }
+
 void Lane::fence(char const* why) const {
   HostSpan const waits("wait", why);
   activity().count_fence(why);
@@ -58,6 +60,14 @@ void Lane::fence(char const* why) const {
   exec_.fence(detail::tool_label(why));
 #else
   exec_.fence();
+#endif
+}
+
+void const* Lane::id() const {
+#if defined(KOKKOS_ENABLE_CUDA)
+  return exec_.cuda_stream();
+#else
+  return nullptr;
 #endif
 }
 

@@ -21,6 +21,9 @@ public:
   /// The host waits until all that the lane was given has run. `why` names the fence, in Activity and to tools; all
   /// names stand in doc/architecture.md.
   void fence(char const* why) const;
+  /// The same for copies of a lane and, on an accelerator, for no other one. On a host there is one lane, and this is
+  /// null.
+  void const* id() const;
 
 #if KOZERO_EMULATED
   explicit Lane(std::shared_ptr<emulated::Queue> queue) : queue_(std::move(queue)) {}

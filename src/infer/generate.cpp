@@ -46,6 +46,7 @@ class Writer {
 public:
   Writer(CheckpointReader const& checkpoint, Config const& config, Ledger& ledger)
       : context_(config.model.context), vocabulary_(config.model.vocabulary),
+        workspace_(lane_, Fp32Products::exact, ledger),
         model_(config.model, 1, Recompute::none, Purpose::infer, ledger),
         tokens_(ledger, Category::workspace, "tokens", context_),
         logits_(ledger, Category::logits, "logits", padded_vocabulary(vocabulary_)) {
@@ -94,7 +95,8 @@ private:
 
   std::int64_t context_;
   std::int64_t vocabulary_;
-  Lane lane_;
+  LazyLane lane_;
+  GemmWorkspace workspace_;
   Model<T> model_;
   DeviceBuffer<std::int32_t> tokens_; // [T], zeros past the text
   DeviceBuffer<float> logits_;        // [1,Vp]

@@ -3,6 +3,7 @@
 #include "config/compute_type.hpp"
 #include "core/ledger.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/gemm_workspace.hpp"
 #include "model/families.hpp"
 #include "optim/adam_bench.hpp"
 #include "zero/link.hpp"
@@ -37,7 +38,8 @@ double product_rate(std::int64_t width) {
   Ledger ledger;
   DeviceBuffer<T> const a(ledger, Category::workspace, "probe", m * n), b(ledger, Category::workspace, "probe", n * n),
       c(ledger, Category::workspace, "probe", m * n);
-  Lane const lane;
+  LazyLane const lane;
+  GemmWorkspace const workspace(lane, Fp32Products::exact, ledger);
   double const seconds = seconds_of([&] {
     gemm<T, T>(lane, m, n, n, c.data(), n, {a.data(), n}, {b.data(), n}, nullptr, Into::overwrite);
     lane.fence("rate");

@@ -32,6 +32,7 @@ std::string describe_numbers(Config const& config) {
   if (config.precision.compute == ComputeType::fp16) {
     text += fmt::format(", loss scale {} at first", config.precision.loss_scale.initial);
   }
+  if (config.precision.compute == ComputeType::fp32 && config.precision.tf32) text += ", products in TF32";
   if (config.run.reproducibility == Reproducibility::topology) text += ", the same bits on 1, 2, 4, … ranks";
   return text;
 }

@@ -39,6 +39,7 @@ template <class T>
 TrainingOf<T>::TrainingOf(TrainingSetup const& setup, Group const& group, Ledger& ledger)
     : setup_(setup), group_(group),
       plan_(sharding_of(setup.config), group.rank(), group.size(), setup.batch.accumulate),
+      workspace_(lane_, setup.config.precision.tf32 ? Fp32Products::tf32 : Fp32Products::exact, ledger),
       model_(setup.config.model, setup.batch.micro, setup.config.activations.recompute, Purpose::train, ledger),
       engine_(plan_, model_.layout(), model_.uses(), group, ledger),
       feed_(setup.tokens, in_order_of(plan_, setup.batch), setup.config.model.context, setup.config.model.vocabulary,

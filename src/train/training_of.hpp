@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/gemm_workspace.hpp"
 #include "optim/loss_scale.hpp"
 #include "train/batch_loss.hpp"
 #include "train/training.hpp"
@@ -58,6 +59,7 @@ private:
   Group group_;
   LazyLane lane_;
   Plan plan_;
+  GemmWorkspace workspace_;
   Model<T> model_;
   Engine<T> engine_;
   BatchFeed feed_;

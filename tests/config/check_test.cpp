@@ -135,6 +135,12 @@ TEST_CASE("what has no effect is warned of", "[check]") {
   CHECK(check(config).warnings.empty());
   config.offload.ratio = 0;
   CHECK(keys(check(config).warnings) == Names{"offload.delayed_update.start"});
+
+  config = good();
+  config.precision.tf32 = true;
+  CHECK(keys(check(config).warnings) == Names{"precision.tf32"});
+  config.precision.compute = ComputeType::fp32;
+  CHECK(check(config).warnings.empty());
 }
 
 TEST_CASE("data.validation is a fraction or a file", "[check]") {

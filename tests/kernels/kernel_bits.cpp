@@ -8,6 +8,7 @@
 #include "kernels/embedding.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/gemm.hpp"
+#include "kernels/gemm_workspace.hpp"
 #include "kernels/head.hpp"
 #include "kernels/layernorm.hpp"
 #include "kernels/linear.hpp"
@@ -212,6 +213,8 @@ void print_all() {
 
 int main(int argc, char** argv) {
   Runtime const runtime(argc, argv);
+  Ledger ledger;
+  GemmWorkspace const workspace(LazyLane(), Fp32Products::exact, ledger);
   for (HostTarget const target : {HostTarget::baseline, HostTarget::avx2, HostTarget::avx512}) {
     if (argc > 1 && std::string(argv[1]) == name_of(target)) set_host_target(target);
   }

@@ -6,6 +6,7 @@
 
 #include "core/log.hpp"
 #include "core/runtime.hpp"
+#include "kernels/gemm_workspace.hpp"
 #include "model/families.hpp"
 
 #include <iostream>
@@ -19,6 +20,8 @@ int run_tests(kozero::Runtime const& runtime, int argc, char** argv) {
   if (usage != 0) return usage;
   // Ranks run the same cases in the same order; the first failure stops the rank.
   session.configData().abortAfter = runtime.ranks() > 1 ? 1 : session.configData().abortAfter;
+  kozero::Ledger ledger;
+  kozero::GemmWorkspace const workspace(kozero::LazyLane(), kozero::Fp32Products::exact, ledger);
   return session.run();
 }
 

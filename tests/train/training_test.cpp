@@ -4,6 +4,7 @@
 #include "support/training.hpp"
 
 #include "comm/planned.hpp"
+#include "kernels/gemm_workspace.hpp"
 
 #include <bit>
 #include <cmath>
@@ -284,6 +285,20 @@ TEST_CASE_METHOD(RunFixture, "with a counting ledger and no tokens a training ho
       training->step();
       CHECK(told(counted) == told(real.ledger));
     }
+  }
+}
+
+TEST_CASE_METHOD(RunFixture, "TF32 is refused where the library has none, though any deck may be planned") {
+  config.precision.tf32 = true;
+  BatchShape const batch{2, 1, world.size()};
+  Ledger counting(Ledger::Buffers::counted), ledger;
+  CHECK_NOTHROW(make_training({.config = config, .batch = batch, .tokens = nullptr}, world, counting));
+  if (gemm_traits().has_tf32) {
+    CHECK_NOTHROW(make_training(setup_with(config, batch), world, ledger));
+  } else {
+    CHECK_THROWS_WITH(make_training(setup_with(config, batch), world, ledger),
+                      Catch::Matchers::StartsWith("precision.tf32 is true (this build multiplies by "));
+    CHECK(ledger.peak_rows().empty());
   }
 }
 
