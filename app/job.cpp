@@ -7,6 +7,7 @@
 #include "core/log.hpp"
 #include "io/same_data.hpp"
 #include "plan/host_room.hpp"
+#include "plan/rank_plan.hpp"
 
 #include <utility>
 
@@ -44,7 +45,9 @@ Job open_job(Deck deck, Ranks& ranks, Ledger& ledger) {
   set_limits(config.memory, ledger);
   job.batch = on_all_ranks(ranks, [&] {
     check_ranks(config, ranks.size());
-    return batch_shape(config.batch, ranks.size());
+    BatchShape const batch = batch_shape(config.batch, ranks.size());
+    static_cast<void>(attention_of(config, batch)); // refused here where there is none for the context
+    return batch;
   });
   require_host_memory(config, job.batch, ranks);
   job.corpus =

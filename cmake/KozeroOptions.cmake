@@ -8,6 +8,7 @@ option(KOZERO_SERIAL "Refuse a Kokkos that has more than the Serial backend" OFF
 option(KOZERO_CHECKED "Internal assertions, and new memory filled with NaN" OFF)
 option(KOZERO_EMULATED "Hold the program to an accelerator's rules on the host (doc/device.md)" OFF)
 set(KOZERO_CUDA_ARCHITECTURE "" CACHE STRING "Refuse a Kokkos that was built for others: AMPERE, HOPPER or BLACKWELL")
+option(KOZERO_CUDNN "On CUDA, attention by cuDNN where its headers are found (doc/gpu.md)" ON)
 set(KOZERO_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=; for example address,undefined")
 
 set(CMAKE_CXX_STANDARD 20)

@@ -57,7 +57,7 @@ struct QueryTile {
   Mat<T> dqkv;
   BackwardInput<T> in;
 
-  static std::int64_t scratch_rows(std::int64_t d) { return 6 * padded(d) + 2 * tile_lanes + 2; }
+  static constexpr ScratchUse scratch_use = query_gradient_scratch;
 
   KOKKOS_FORCEINLINE_FUNCTION void operator()(RowTeam const& team, std::int64_t index) const {
     TilePlace const place(in.shape, cols(in.dout), index);
@@ -67,9 +67,8 @@ struct QueryTile {
     Scratch scratch(team, in.scratch_bytes);
     float* const q = scratch.take(dp);
     float* const dout = scratch.take(dp);
-    float* const k_rows = scratch.take(dp);
-    float* const k_slabs = scratch.take(dp);
-    float* const v_rows = scratch.take(dp);
+    Streamed<T const> k(scratch, d, Streamed<T const>::As::both);
+    Streamed<T const> v(scratch, d, Streamed<T const>::As::rows);
     float* const dq = scratch.take(dp);
     float* const scores = scratch.take(tile_lanes);
     float* const ds = scratch.take(tile_lanes);
@@ -82,11 +81,10 @@ struct QueryTile {
     load_entries(team, delta, place.entries(in.delta, place.tile), place.count(place.tile));
     clear(team, dq, dp);
     for (std::int64_t tile = 0; tile <= place.tile; ++tile) {
-      load_rows(team, k_rows, place.rows(in.qkv, tile, 1));
-      load_slabs(team, k_slabs, place.rows(in.qkv, tile, 1));
-      load_rows(team, v_rows, place.rows(in.qkv, tile, 2));
-      tile_product<Into::overwrite>(team, scores, by_row(k_rows, d), q, tile_lanes, d);
-      tile_product<Into::overwrite>(team, ds, by_row(v_rows, d), dout, tile_lanes, d);
+      k.load(team, place.rows(in.qkv, tile, 1));
+      v.load(team, place.rows(in.qkv, tile, 2));
+      tile_product<Into::overwrite>(team, scores, k.by_row(), q, tile_lanes, d);
+      tile_product<Into::overwrite>(team, ds, v.by_row(), dout, tile_lanes, d);
       std::int64_t const hidden = tile == place.tile ? 0 : tile_lanes; // keys later than query + hidden are hidden
       grid_loop(team, tile_lanes, tile_lanes, [=](std::int64_t key, std::int64_t query) {
         std::int64_t const entry = key * tile_lanes + query;
@@ -94,7 +92,7 @@ struct QueryTile {
         float const value = p * (ds[entry] - delta[query]);
         ds[entry] = key > query + hidden ? 0.0f : value;
       });
-      tile_product<Into::accumulate>(team, dq, by_column(k_slabs), ds, dp, tile_lanes);
+      tile_product<Into::accumulate>(team, dq, k.by_column(), ds, dp, tile_lanes);
     }
     store_transposed(team, place.rows(dqkv, place.tile, 0), dq, scale);
   }
@@ -106,7 +104,7 @@ struct KeyTile {
   Mat<T> dqkv;
   BackwardInput<T> in;
 
-  static std::int64_t scratch_rows(std::int64_t d) { return 8 * padded(d) + 2 * tile_lanes + 2; }
+  static constexpr ScratchUse scratch_use = key_gradient_scratch;
 
   KOKKOS_FORCEINLINE_FUNCTION void operator()(RowTeam const& team, std::int64_t index) const {
     TilePlace const place(in.shape, cols(in.dout), index);
@@ -116,10 +114,8 @@ struct KeyTile {
     Scratch scratch(team, in.scratch_bytes);
     float* const k = scratch.take(dp);
     float* const v = scratch.take(dp);
-    float* const q_rows = scratch.take(dp);
-    float* const q_slabs = scratch.take(dp);
-    float* const dout_rows = scratch.take(dp);
-    float* const dout_slabs = scratch.take(dp);
+    Streamed<T const> q(scratch, d, Streamed<T const>::As::both);
+    Streamed<T const> dout(scratch, d, Streamed<T const>::As::both);
     float* const dk = scratch.take(dp);
     float* const dv = scratch.take(dp);
     float* const p = scratch.take(tile_lanes);
@@ -132,14 +128,12 @@ struct KeyTile {
     clear(team, dk, dp);
     clear(team, dv, dp);
     for (std::int64_t tile = place.tile; tile < TilePlace::tiles_of(place.context); ++tile) {
-      load_rows(team, q_rows, place.rows(in.qkv, tile, 0));
-      load_slabs(team, q_slabs, place.rows(in.qkv, tile, 0));
-      load_rows(team, dout_rows, place.rows(in.dout, tile));
-      load_slabs(team, dout_slabs, place.rows(in.dout, tile));
+      q.load(team, place.rows(in.qkv, tile, 0));
+      dout.load(team, place.rows(in.dout, tile));
       load_entries(team, logsumexp, place.entries(in.logsumexp, tile), place.count(tile));
       load_entries(team, delta, place.entries(in.delta, tile), place.count(tile));
-      tile_product<Into::overwrite>(team, p, by_row(q_rows, d), k, tile_lanes, d);
-      tile_product<Into::overwrite>(team, ds, by_row(dout_rows, d), v, tile_lanes, d);
+      tile_product<Into::overwrite>(team, p, q.by_row(), k, tile_lanes, d);
+      tile_product<Into::overwrite>(team, ds, dout.by_row(), v, tile_lanes, d);
       std::int64_t const hidden = tile == place.tile ? 0 : tile_lanes;
       // Queries beyond the end have dout = q = 0 and add nothing.
       grid_loop(team, tile_lanes, tile_lanes, [=](std::int64_t query, std::int64_t key) {
@@ -149,8 +143,8 @@ struct KeyTile {
         p[entry] = seen;
         ds[entry] = seen * (ds[entry] - delta[query]);
       });
-      tile_product<Into::accumulate>(team, dv, by_column(dout_slabs), p, dp, tile_lanes);
-      tile_product<Into::accumulate>(team, dk, by_column(q_slabs), ds, dp, tile_lanes);
+      tile_product<Into::accumulate>(team, dv, dout.by_column(), p, dp, tile_lanes);
+      tile_product<Into::accumulate>(team, dk, q.by_column(), ds, dp, tile_lanes);
     }
     store_transposed(team, place.rows(dqkv, place.tile, 1), dk, scale);
     store_transposed(team, place.rows(dqkv, place.tile, 2), dv, 1.0f);
@@ -160,7 +154,7 @@ struct KeyTile {
 template <class Tile, class T>
 void run_tiles(Lane const& lane, char const* label, Mat<T> dqkv, BackwardInput<T> in) {
   std::int64_t const d = cols(in.dout) / in.shape.heads;
-  in.scratch_bytes = Scratch::bytes(Tile::scratch_rows(d));
+  in.scratch_bytes = Scratch::bytes(Tile::scratch_use, d);
   for_each_row(lane, label, teams_of(in.shape), in.scratch_bytes, Tile{dqkv, in});
 }
 

@@ -62,29 +62,26 @@ struct ForwardTile {
   AttentionShape shape;
   std::int64_t scratch_bytes;
 
-  // Rows of scratch that a team takes.
-  static std::int64_t scratch_rows(std::int64_t d) { return 4 * padded(d) + tile_lanes + 3; }
-
   KOKKOS_FORCEINLINE_FUNCTION void operator()(RowTeam const& team, std::int64_t index) const {
     TilePlace const place(shape, cols(out), index);
     std::int64_t const d = place.d;
     std::int64_t const dp = padded(d);
     Scratch scratch(team, scratch_bytes);
     float* const q = scratch.take(dp);
-    float* const k = scratch.take(dp);
-    float* const v = scratch.take(dp);
+    Streamed<T const> k(scratch, d, Streamed<T const>::As::rows);
+    Streamed<T const> v(scratch, d, Streamed<T const>::As::columns);
     float* const scores = scratch.take(tile_lanes);
     Running const run{scratch.take(1), scratch.take(1), scratch.take(1), scratch.take(dp)};
 
     load_transposed(team, q, place.rows(qkv, place.tile, 0), 1.0f / math::sqrt(static_cast<float>(d)));
     start(team, run, dp);
     for (std::int64_t tile = 0; tile <= place.tile; ++tile) {
-      load_rows(team, k, place.rows(qkv, tile, 1));
-      load_slabs(team, v, place.rows(qkv, tile, 2));
-      tile_product<Into::overwrite>(team, scores, by_row(k, d), q, tile_lanes, d);
+      k.load(team, place.rows(qkv, tile, 1));
+      v.load(team, place.rows(qkv, tile, 2));
+      tile_product<Into::overwrite>(team, scores, k.by_row(), q, tile_lanes, d);
       if (tile == place.tile) hide_later_keys(team, scores);
       join_scores(team, run, scores, dp);
-      tile_product<Into::accumulate>(team, run.out, by_column(v), scores, dp, tile_lanes);
+      tile_product<Into::accumulate>(team, run.out, v.by_column(), scores, dp, tile_lanes);
     }
     grid_loop(team, d, tile_lanes,
               [run](std::int64_t row, std::int64_t query) { run.out[row * tile_lanes + query] /= run.sum[query]; });
@@ -102,7 +99,7 @@ void attention_forward(Lane const& lane, AttentionShape const& shape, Mat<T> out
                        ConstMat<T> qkv) {
   if (shape.batch * shape.context * shape.heads == 0) return;
   std::int64_t const d = cols(out) / shape.heads;
-  std::int64_t const scratch_bytes = Scratch::bytes(ForwardTile<T>::scratch_rows(d));
+  std::int64_t const scratch_bytes = Scratch::bytes(forward_scratch, d);
   for_each_row(lane, "kozero::attention::forward", teams_of(shape), scratch_bytes,
                ForwardTile<T>{out, logsumexp, qkv, shape, scratch_bytes});
 }

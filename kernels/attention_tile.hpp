@@ -11,8 +11,14 @@
 
 namespace kozero::attention {
 
-/// Queries and keys of a tile. Smaller on accelerators, whose scratch memory is small.
-inline constexpr std::int64_t tile_lanes = runs_on_host<Lane> ? 64 : 32;
+/// Who works on a tile. An accelerator's teams have little scratch: their tiles are smaller, and what they go over
+/// they read where it lies, as its caches serve threads that all read the same.
+enum class TeamsOf { host, accelerator };
+inline constexpr TeamsOf teams_here = runs_on_host<Lane> ? TeamsOf::host : TeamsOf::accelerator;
+
+/// Queries and keys of a tile.
+constexpr std::int64_t lanes_of(TeamsOf teams) { return teams == TeamsOf::host ? 64 : 16; }
+inline constexpr std::int64_t tile_lanes = lanes_of(teams_here);
 
 /// Rows that tile_product works on at once; row counts are padded to a multiple of it.
 inline constexpr std::int64_t row_group = 8;
@@ -63,6 +69,17 @@ struct Factor {
   std::int64_t row_stride;
 };
 
+/// The same where it lies, in any type: a(row, i) = data[row · row_stride + i · inner_stride], and nothing beyond
+/// n_rows rows and n_inner of each.
+template <class T>
+struct FactorInPlace {
+  T const* data;
+  std::int64_t row_stride;
+  std::int64_t inner_stride;
+  std::int64_t n_rows;
+  std::int64_t n_inner;
+};
+
 /// What load_rows made of rows [row][d], as a(row, d).
 KOKKOS_FORCEINLINE_FUNCTION Factor<1> by_row(float const* data, std::int64_t d) {
   return {data, row_group * padded(d), padded(d)};
@@ -73,10 +90,8 @@ KOKKOS_FORCEINLINE_FUNCTION Factor<row_group> by_column(float const* data) { ret
 
 /// c[row][lane] = (or +=) Σ_i a(row, i) · b[i][lane], i ascending. n_rows is a multiple of row_group, inner ≥ 1.
 template <Into into, std::int64_t inner_stride>
-KOKKOS_FORCEINLINE_FUNCTION void tile_product([[maybe_unused]] RowTeam const& team, float* c,
-                                              Factor<inner_stride> const& a, float const* b, std::int64_t n_rows,
-                                              std::int64_t inner) {
-#if KOZERO_ON_HOST
+KOKKOS_FORCEINLINE_FUNCTION void tile_product(RowTeam const&, float* c, Factor<inner_stride> const& a, float const* b,
+                                              std::int64_t n_rows, std::int64_t inner) {
   // Compilers vectorise the loop over lanes with the sums of a group of rows in registers.
   std::int64_t const row_stride = a.row_stride;
   for (std::int64_t row = 0; row < n_rows; row += row_group) {
@@ -98,16 +113,23 @@ KOKKOS_FORCEINLINE_FUNCTION void tile_product([[maybe_unused]] RowTeam const& te
       for (int k = 0; k < row_group; ++k) c_group[k * tile_lanes + lane] = sum[k];
     }
   }
-#else
+}
+
+/// The same on an accelerator.
+template <Into into, class T>
+KOKKOS_FORCEINLINE_FUNCTION void tile_product(RowTeam const& team, float* c, FactorInPlace<T> const& a, float const* b,
+                                              std::int64_t n_rows, std::int64_t inner) {
+  std::int64_t const terms = inner < a.n_inner ? inner : a.n_inner;
   grid_loop(team, n_rows, tile_lanes, [&](std::int64_t row, std::int64_t lane) {
-    float const* const a_row = a.data + row / row_group * a.group_stride + row % row_group * a.row_stride;
     float sum = into == Into::accumulate ? c[row * tile_lanes + lane] : 0.0f;
-    for (std::int64_t i = 0; i < inner; ++i) {
-      sum = math::fma(a_row[i * inner_stride], b[i * tile_lanes + lane], sum);
+    if (row < a.n_rows) {
+      T const* const a_row = a.data + row * a.row_stride;
+      for (std::int64_t i = 0; i < terms; ++i) {
+        sum = math::fma(static_cast<float>(a_row[i * a.inner_stride]), b[i * tile_lanes + lane], sum);
+      }
     }
     c[row * tile_lanes + lane] = sum;
   });
-#endif
 }
 
 /// Up to tile_lanes rows of one head in a matrix [N, …]; what lies beyond `count` reads as zero.
@@ -215,6 +237,14 @@ KOKKOS_FORCEINLINE_FUNCTION void store_transposed(RowTeam const& team, HeadRows<
   });
 }
 
+/// What a kernel takes of its team's scratch.
+struct ScratchUse {
+  std::int64_t tiles;  // [D][lanes]
+  std::int64_t copies; // of Streamed, on a host
+  std::int64_t scores; // [lanes][lanes]
+  std::int64_t rows;   // [lanes]
+};
+
 /// Hands out a team's scratch memory in pieces that start on a cache line.
 class Scratch {
 public:
@@ -230,14 +260,61 @@ public:
     next_ += n_rows * tile_lanes;
     return piece;
   }
-  /// Bytes for pieces of n_rows rows in all.
-  static std::int64_t bytes(std::int64_t n_rows) {
-    return line + n_rows * tile_lanes * static_cast<std::int64_t>(sizeof(float));
+  static constexpr std::int64_t bytes(ScratchUse const& use, std::int64_t d, TeamsOf teams = teams_here) {
+    std::int64_t const wide = use.tiles + (teams == TeamsOf::host ? use.copies : 0);
+    std::int64_t const rows = wide * padded(d) + use.scores * lanes_of(teams) + use.rows;
+    return line + rows * lanes_of(teams) * static_cast<std::int64_t>(sizeof(float));
   }
 
 private:
   float* next_;
 };
+
+/// Rows of a head that a team goes over, a tile at a time, and reads as a factor of products.
+template <class T>
+class Streamed {
+public:
+  enum class As { rows, columns, both };
+
+  KOKKOS_FORCEINLINE_FUNCTION Streamed([[maybe_unused]] Scratch& scratch, [[maybe_unused]] std::int64_t d,
+                                       [[maybe_unused]] As as) {
+#if KOZERO_ON_HOST
+    if (as != As::columns) rows_ = scratch.take(padded(d));
+    if (as != As::rows) slabs_ = scratch.take(padded(d));
+#endif
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void load([[maybe_unused]] RowTeam const& team, HeadRows<T> const& from) {
+    from_ = from;
+#if KOZERO_ON_HOST
+    if (rows_) load_rows(team, rows_, from);
+    if (slabs_) load_slabs(team, slabs_, from);
+#endif
+  }
+
+#if KOZERO_ON_HOST
+  /// a(row, d)
+  KOKKOS_FORCEINLINE_FUNCTION Factor<1> by_row() const { return attention::by_row(rows_, from_.width); }
+  /// a(d, row)
+  KOKKOS_FORCEINLINE_FUNCTION Factor<row_group> by_column() const { return attention::by_column(slabs_); }
+#else
+  KOKKOS_FORCEINLINE_FUNCTION FactorInPlace<T> by_row() const {
+    return {from_.data, from_.stride, 1, from_.count, from_.width};
+  }
+  KOKKOS_FORCEINLINE_FUNCTION FactorInPlace<T> by_column() const {
+    return {from_.data, 1, from_.stride, from_.width, from_.count};
+  }
+#endif
+
+private:
+  HeadRows<T> from_{};
+  [[maybe_unused]] float* rows_ = nullptr;
+  [[maybe_unused]] float* slabs_ = nullptr;
+};
+
+inline constexpr ScratchUse forward_scratch{.tiles = 2, .copies = 2, .scores = 1, .rows = 3};
+inline constexpr ScratchUse query_gradient_scratch{.tiles = 3, .copies = 3, .scores = 2, .rows = 2};
+inline constexpr ScratchUse key_gradient_scratch{.tiles = 4, .copies = 4, .scores = 2, .rows = 2};
 
 /// A team for each (window, head, tile).
 inline std::int64_t teams_of(AttentionShape const& shape) {

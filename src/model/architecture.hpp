@@ -2,6 +2,7 @@
 #include "config/config.hpp"
 #include "core/half.hpp"
 #include "core/ledger.hpp"
+#include "kernels/attention.hpp"
 #include "layout/block_layout.hpp"
 #include "layout/former_tensor.hpp"
 #include "layout/unit_schedule.hpp"
@@ -52,6 +53,9 @@ public:
   virtual double training_flops(Recompute recompute) const = 0;
   /// Columns of a matrix product that stands for the model's, when the speed of products is measured.
   virtual std::int64_t product_width() const = 0;
+
+  /// How training computes attention with micro-batches of `batch` windows, and why. InputError as choose_attention.
+  virtual AttentionChoice attention(DType compute, std::int64_t batch) const = 0;
 
   /// Where the tensor of that name stood in checkpoints of an older format; nothing: under its name, as it stands.
   virtual std::optional<FormerTensor> former_tensor(std::string const& name, std::int64_t format_version) const = 0;

@@ -70,6 +70,7 @@ std::string to_json(PlanRecord const& plan) {
       {"offload_ratio", plan.offload_ratio},
       {"delayed_update_start", or_null(plan.delayed_update_start)},
       {"recompute", plan.recompute},
+      {"attention", plan.attention},
       {"device_limit", or_null(plan.device_limit)},
       {"host_limit", or_null(plan.host_limit)}};
   object.update(json_of(plan.deck_stage()));

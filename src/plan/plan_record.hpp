@@ -28,6 +28,7 @@ struct PlanRecord {
   std::int64_t ranks = 1;
   std::int64_t micro = 1, accumulate = 1, global = 1, context = 1;        // windows, and tokens of a window
   std::string compute = {}, gradients = {}, offload = {}, recompute = {}; // the deck's words
+  std::string attention = {};                                             // which way it takes and why, in words
   double offload_ratio = 1;                                               // offload.ratio
   std::optional<std::int64_t> delayed_update_start;                       // offload.delayed_update.start
   std::optional<std::int64_t> device_limit, host_limit;                   // bytes

@@ -30,6 +30,7 @@ std::string head(PlanRecord const& plan) {
   auto const& start = plan.delayed_update_start;
   text += fmt::format("{:<12}offload.optimizer {}, ratio {}, delayed_update.start {}\n", "", plan.offload,
                       plan.offload_ratio, start ? std::to_string(*start) : "none");
+  text += fmt::format("{:<12}{}\n", "attention", plan.attention);
   return text;
 }
 

@@ -2,6 +2,8 @@
 
 #include "comm/planned.hpp"
 #include "comm/process_grid.hpp"
+#include "config/compute_type.hpp"
+#include "model/families.hpp"
 #include "train/training.hpp"
 
 namespace kozero {
@@ -12,6 +14,10 @@ RankPlan plan_rank(Config const& config, BatchShape const& batch, int rank) {
   ProcessGrid const grid(world, config.parallel, ledger);
   auto const training = make_training({.config = config, .batch = batch, .tokens = nullptr}, grid.state(), ledger);
   return {ledger.peak_rows(), training->planned_traffic()};
+}
+
+AttentionChoice attention_of(Config const& config, BatchShape const& batch) {
+  return architecture_of(config.model)->attention(dtype_of_compute(config.precision.compute), batch.micro);
 }
 
 } // namespace kozero

@@ -2,6 +2,7 @@
 #include "config/config.hpp"
 #include "core/ledger.hpp"
 #include "data/batch_shape.hpp"
+#include "kernels/attention.hpp"
 #include "zero/traffic_plan.hpp"
 
 #include <vector>
@@ -18,5 +19,8 @@ struct RankPlan {
 /// that only counts. So the figures are those of the ledger and of the collectives, to the byte, at any size. Rank 0
 /// holds the largest shards; no rank holds more.
 RankPlan plan_rank(Config const& config, BatchShape const& batch, int rank);
+
+/// How each rank computes attention, and why. InputError where this build has no way for the deck's context.
+AttentionChoice attention_of(Config const& config, BatchShape const& batch);
 
 } // namespace kozero

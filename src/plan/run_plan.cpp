@@ -62,6 +62,7 @@ PlanRecord plan_run(Config const& config, BatchShape const& batch) {
                     .gradients = text_of(config, "precision.gradients"),
                     .offload = text_of(config, "offload.optimizer"),
                     .recompute = text_of(config, "activations.recompute"),
+                    .attention = attention_of(config, batch).text,
                     .offload_ratio = config.offload.ratio,
                     .delayed_update_start = config.offload.delayed_update.start,
                     .device_limit = config.memory.device_limit_bytes,

@@ -62,6 +62,7 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
                            survey.hosts.size() == 1 ? "" : "s", to_text(survey.ranks_per_host), ranks));
   row("threads", fmt::format("{} a rank; binding {}", to_text(survey.threads_per_rank), survey.binding));
   row("backend", fmt::format("Kokkos {} {}, {}", kokkos_version(), DeviceExec::name(), gemm_backend()));
+  row("attention", attention_of(config, batch).text);
   row("libraries", library_versions());
   row("model", architecture_of(config.model)->describe());
   row("training", describe(corpus.train));

@@ -67,6 +67,11 @@ TEST_CASE("plan says what the deck asks of offload") {
   CHECK(planned({}).at("delayed_update_start").is_null());
 }
 
+TEST_CASE("plan names the attention that runs, and why") {
+  CHECK(contains(plan({}).out, {"\nattention   tile kernel ("}));
+  CHECK(planned({}).at("attention").get<std::string>().starts_with("tile kernel ("));
+}
+
 TEST_CASE("a plan of several processes is refused once, and says how to ask for so many ranks") {
   auto const refused = run_program(on_ranks(3, {KOZERO_BINARY, "plan", odd}));
   INFO(refused.out << refused.err);

@@ -1,6 +1,7 @@
 #include "support/catch.hpp"
 
 #include "kernels/attention.hpp"
+#include "kernels/attention_tile.hpp"
 #include "support/matrices.hpp"
 
 #include <algorithm>
@@ -207,4 +208,31 @@ TEST_CASE("A query does not see later tokens, to the bit") {
   Numbers const before = run.out.get(), after = out.get();
   CHECK(std::equal(before.begin(), before.begin() + seen * d, after.begin()));
   for (std::int64_t i = seen * d; i < 130 * d; ++i) CHECK(before[i] != after[i]);
+}
+
+TEST_CASE("A team's scratch is within the fast memory of an accelerator with heads of 64 and 128 columns") {
+  using namespace kozero::attention;
+  // 48 KiB, of which Kokkos keeps 1026 doubles and an integer for sums over a team.
+  std::int64_t const fast = 48 * 1024 - 1026 * 8 - 8 - RowTeam::scratch_alignment;
+  for (ScratchUse const& use : {forward_scratch, query_gradient_scratch, key_gradient_scratch}) {
+    for (std::int64_t const d : {64, 128}) CHECK(Scratch::bytes(use, d, TeamsOf::accelerator) <= fast);
+  }
+}
+
+TEST_CASE("Attention of a model is the tile kernel's where there is no library") {
+  AttentionShape const shape{2, 33, 3};
+  std::int64_t const d = 8;
+  Run<float> const run(shape, d);
+  Ledger ledger;
+  Attention<float> const attention(shape, d, AttentionPasses::both, ledger);
+  Matrix<float> const qkv(66, 72, 0, run.qkv.get()), dout(66, 24, 0, run.dout.get()), out(66, 24), dqkv(66, 72);
+  Vector<float> const logsumexp(66 * 3);
+  attention.forward(Lane(), out, logsumexp, qkv);
+  attention.backward(Lane(), dqkv, dout, out, logsumexp, qkv);
+  CHECK(out.get() == run.out.get());
+  CHECK(logsumexp.get() == run.logsumexp.get());
+  CHECK(dqkv.get() == run.dqkv.get());
+  CHECK(ledger.peak_bytes(Space::device) == 66 * 3 * 4);
+  Attention<float> const generating(shape, d, AttentionPasses::forward, ledger);
+  CHECK(ledger.peak_bytes(Space::device) == 66 * 3 * 4);
 }

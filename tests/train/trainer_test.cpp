@@ -243,6 +243,9 @@ TEST_CASE_METHOD(
   auto const row = std::ranges::find(table.rows, "updates", &std::pair<std::string, std::string>::first);
   REQUIRE(row != table.rows.end());
   CHECK(row->second == fmt::format("7, {:.1f} an epoch", 145.0 / (16.0 * world.size())));
+  auto const attention = std::ranges::find(table.rows, "attention", &std::pair<std::string, std::string>::first);
+  REQUIRE(attention != table.rows.end());
+  CHECK(attention->second.starts_with("tile kernel ("));
 
   Metrics const ranks = trained(config, folder.file("ranks"), world);
   CHECK(ranks.ends.back().at("batches_seen") == 7);

@@ -31,13 +31,18 @@ public:
 
   std::int64_t product_width() const override { return own_.width; }
 
+  AttentionChoice attention(DType compute, std::int64_t batch) const override {
+    Gpt2Sizes const sizes = sizes_of(batch);
+    return choose_attention(sizes.attention(), sizes.head_width(), compute);
+  }
+
   std::optional<FormerTensor> former_tensor(std::string const& name, std::int64_t format_version) const override {
     return gpt2_former_tensor(config_, name, format_version);
   }
 
   template <class T>
   UnitList<T> build(ModelLayout const& layout, BuildOptions const& options, Ledger& ledger) const {
-    Gpt2Sizes const sizes{options.batch, config_.context, own_.width, own_.heads, config_.vocabulary};
+    Gpt2Sizes const sizes = sizes_of(options.batch);
     bool const trains = options.purpose == Purpose::train;
     UnitList<T> list;
     auto const stream_buffer = [&](std::string const& label) {
@@ -51,6 +56,8 @@ public:
     for (std::size_t i = 0; i < boundaries.size(); ++i) boundaries[i] = stream_buffer(fmt::format("stream.{}", i));
     auto const stream = [&](std::int64_t i) { return boundaries[static_cast<std::size_t>(i) % boundaries.size()]; };
     Mat<T> const d = trains ? stream_buffer("stream.gradient") : Mat<T>();
+    auto const attention = std::make_shared<Attention<T> const>(
+        sizes.attention(), sizes.head_width(), trains ? AttentionPasses::both : AttentionPasses::forward, ledger);
     auto const scratch = trains ? std::make_shared<Gpt2Scratch<T>>(sizes, ledger) : nullptr;
     bool const one_frame = !trains || options.recompute == Recompute::unit;
     auto const make_frame = [&](Category category, std::string const& label) {
@@ -63,8 +70,8 @@ public:
     for (std::int64_t i = 0; i < own_.layers; ++i) {
       auto const frame = one_frame ? shared_frame : make_frame(Category::activations, fmt::format("h.{}", i));
       list.units.push_back(std::make_unique<Gpt2Layer<T>>(layout[static_cast<std::size_t>(i + 1)], sizes,
-                                                          options.recompute, frame, scratch, stream(i), stream(i + 1),
-                                                          d));
+                                                          options.recompute, frame, attention, scratch, stream(i),
+                                                          stream(i + 1), d));
     }
     auto head = std::make_unique<Gpt2Head<T>>(layout.back(), layout.front(), sizes, own_.tied, scratch,
                                               stream(own_.layers), d, ledger);
@@ -74,6 +81,10 @@ public:
   }
 
 private:
+  Gpt2Sizes sizes_of(std::int64_t batch) const {
+    return {batch, config_.context, own_.width, own_.heads, config_.vocabulary};
+  }
+
   ModelConfig config_;
   Gpt2Config const& own_;
 };

@@ -1,7 +1,6 @@
 #include "model/gpt2/units.hpp"
 
 #include "core/launch.hpp"
-#include "kernels/attention.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/layernorm.hpp"
@@ -76,15 +75,14 @@ Gpt2LayerFrame<T>::Gpt2LayerFrame(Gpt2Sizes const& shape, Category category, std
 template <class T>
 Gpt2Scratch<T>::Gpt2Scratch(Gpt2Sizes const& shape, Ledger& ledger)
     : wide(activation<T>(ledger, "scratch.wide", shape.rows() * 4 * shape.width)),
-      narrow(activation<T>(ledger, "scratch.narrow", shape.rows() * shape.width)),
-      delta(activation<float>(ledger, "scratch.delta", shape.rows() * shape.heads)) {}
+      narrow(activation<T>(ledger, "scratch.narrow", shape.rows() * shape.width)) {}
 
 template <class T>
 Gpt2Layer<T>::Gpt2Layer(BlockLayout const& layout, Gpt2Sizes const& shape, Recompute recompute,
-                        std::shared_ptr<Gpt2LayerFrame<T>> frame, std::shared_ptr<Gpt2Scratch<T>> scratch, Mat<T> in,
-                        Mat<T> out, Mat<T> d)
-    : view_(layout), shape_(shape), recompute_(recompute), frame_(std::move(frame)), scratch_(std::move(scratch)),
-      in_(in), out_(out), d_(d) {}
+                        std::shared_ptr<Gpt2LayerFrame<T>> frame, std::shared_ptr<Attention<T> const> attention,
+                        std::shared_ptr<Gpt2Scratch<T>> scratch, Mat<T> in, Mat<T> out, Mat<T> d)
+    : view_(layout), shape_(shape), recompute_(recompute), frame_(std::move(frame)), attention_(std::move(attention)),
+      scratch_(std::move(scratch)), in_(in), out_(out), d_(d) {}
 
 template <class T>
 void Gpt2Layer<T>::forward_to_gelu(Lane const& lane, Vec<T const> const& block) {
@@ -99,8 +97,7 @@ void Gpt2Layer<T>::forward_to_gelu(Lane const& lane, Vec<T const> const& block) 
                        bias(ln_1_bias));
   linear_forward<T>(lane, matrix(f.qkv, n, 3 * c), matrix(f.ln_1, n, c),
                     view_.stacked_matrix(block, q_weight, v_weight), view_.stacked_vector(block, q_bias, v_bias));
-  attention_forward<T>(lane, {shape_.batch, shape_.context, shape_.heads}, matrix(f.attention, n, c),
-                       vector(f.logsumexp), matrix(f.qkv, n, 3 * c));
+  attention_->forward(lane, matrix(f.attention, n, c), vector(f.logsumexp), matrix(f.qkv, n, 3 * c));
   linear_forward<T>(lane, matrix(f.middle, n, c), matrix(f.attention, n, c), weight(attention_proj_weight),
                     bias(attention_proj_bias), WeightOrder::in_out);
   Vec<T> const middle = vector(f.middle);
@@ -147,8 +144,7 @@ void Gpt2Layer<T>::backward(Lane const& lane, Params<T> params, Grads grads, Mic
 
   linear_backward<T>(lane, dnarrow, dweight(attention_proj_weight), dbias(attention_proj_bias), d_,
                      matrix(f.attention, n, c), weight(attention_proj_weight), WeightOrder::in_out);
-  attention_backward<T>(lane, {shape_.batch, shape_.context, shape_.heads}, dqkv, vector(scratch_->delta), dnarrow,
-                        matrix(f.attention, n, c), vector(f.logsumexp), matrix(f.qkv, n, 3 * c));
+  attention_->backward(lane, dqkv, dnarrow, matrix(f.attention, n, c), vector(f.logsumexp), matrix(f.qkv, n, 3 * c));
   linear_backward<T>(lane, dnarrow, view_.stacked_matrix(grads[0], q_weight, v_weight),
                      view_.stacked_vector(grads[0], q_bias, v_bias), dqkv, matrix(f.ln_1, n, c),
                      view_.stacked_matrix(params[0], q_weight, v_weight));

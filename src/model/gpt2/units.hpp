@@ -1,6 +1,7 @@
 #pragma once
 #include "config/config.hpp"
 #include "core/ledger.hpp"
+#include "kernels/attention.hpp"
 #include "kernels/head.hpp"
 #include "model/unit.hpp"
 
@@ -10,12 +11,14 @@ namespace kozero {
 
 /// Sizes that all units of a model share.
 struct Gpt2Sizes {
-  std::int64_t batch = 0;                               // B
-  std::int64_t context = 0;                             // T
-  std::int64_t width = 0;                               // C
-  std::int64_t heads = 0;                               // H
-  std::int64_t vocabulary = 0;                          // V
-  std::int64_t rows() const { return batch * context; } // N
+  std::int64_t batch = 0;                                   // B
+  std::int64_t context = 0;                                 // T
+  std::int64_t width = 0;                                   // C
+  std::int64_t heads = 0;                                   // H
+  std::int64_t vocabulary = 0;                              // V
+  std::int64_t rows() const { return batch * context; }     // N
+  std::int64_t head_width() const { return width / heads; } // D
+  AttentionShape attention() const { return {batch, context, heads}; }
 };
 
 /// x = wte[token] + wpe[position].
@@ -45,9 +48,8 @@ struct Gpt2LayerFrame {
 template <class T>
 struct Gpt2Scratch {
   Gpt2Scratch(Gpt2Sizes const& shape, Ledger& ledger);
-  DeviceBuffer<T> wide;      // [N,4C], or [N,3C]
-  DeviceBuffer<T> narrow;    // [N,C]
-  DeviceBuffer<float> delta; // [B·H·T]
+  DeviceBuffer<T> wide;   // [N,4C], or [N,3C]
+  DeviceBuffer<T> narrow; // [N,C]
 };
 
 /// x' = m + mlp(norm(m)), m = x + attention(norm(x)).
@@ -57,8 +59,8 @@ public:
   /// in, out: the residual stream before and after; d in: the gradient of `out`, out: of `in`. Layers that share one
   /// frame run their forward pass again before their backward pass (`recompute`).
   Gpt2Layer(BlockLayout const& layout, Gpt2Sizes const& shape, Recompute recompute,
-            std::shared_ptr<Gpt2LayerFrame<T>> frame, std::shared_ptr<Gpt2Scratch<T>> scratch, Mat<T> in, Mat<T> out,
-            Mat<T> d);
+            std::shared_ptr<Gpt2LayerFrame<T>> frame, std::shared_ptr<Attention<T> const> attention,
+            std::shared_ptr<Gpt2Scratch<T>> scratch, Mat<T> in, Mat<T> out, Mat<T> d);
   void forward(Lane const& lane, Params<T> params, MicroBatch const& batch) override;
   void backward(Lane const& lane, Params<T> params, Grads grads, MicroBatch const& batch, float scale) override;
 
@@ -69,6 +71,7 @@ private:
   Gpt2Sizes shape_;
   Recompute recompute_;
   std::shared_ptr<Gpt2LayerFrame<T>> frame_;
+  std::shared_ptr<Attention<T> const> attention_;
   std::shared_ptr<Gpt2Scratch<T>> scratch_;
   Mat<T> in_, out_, d_;
 };
