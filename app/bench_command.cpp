@@ -1,22 +1,61 @@
 #include "app/commands.hpp"
 
+#include "app/job.hpp"
+#include "bench/adam.hpp"
+#include "bench/benchmarks.hpp"
+#include "bench/step.hpp"
+#include "comm/agree.hpp"
+#include "comm/process_grid.hpp"
+#include "comm/survey.hpp"
+#include "config/model_family.hpp"
 #include "config/units.hpp"
 #include "core/error.hpp"
 #include "core/format.hpp"
 #include "core/log.hpp"
 #include "core/processors.hpp"
 #include "io/host_memory.hpp"
-#include "io/json.hpp"
-#include "optim/adam_bench.hpp"
 
 #include <unistd.h>
+
+#include <algorithm>
 
 namespace kozero {
 
 namespace {
 
-/// The number that --params asks for, if memory has room for so many.
-std::int64_t parameters_of(std::string const& text) {
+/// Rank 0 prints; the others have nothing to say.
+int print(BenchReport const& report, BenchArguments const& arguments, Ranks const& ranks) {
+  if (ranks.rank() != 0) return exit_done;
+  fmt::print("{}", arguments.json ? json_of(report) : text_of(report));
+  for (auto const& warning : report.warnings) log::warn("warning: {}", warning);
+  return exit_done;
+}
+
+Pace pace_of(BenchArguments const& arguments) { return arguments.quick ? Pace::quick : Pace::usual; }
+
+/// What is measured where no deck is named: the first published size of the first family, in windows of 1024 tokens; as
+/// many at once as make a device busy.
+std::string usual_deck() {
+  return fmt::format("model: {{size: {}}}\nbatch: {{micro: {}}}\ndata: {{train: none}}\n",
+                     model_families().front()->sizes().front().name, KOZERO_HAS_ACCELERATOR ? 8 : 1);
+}
+
+Deck deck_of(BenchArguments const& arguments, Ranks& ranks) {
+  if (!arguments.deck.empty()) return read_deck_of_job(arguments.deck, arguments.overrides, ranks);
+  return on_all_ranks(ranks, [&] { return read_deck(usual_deck(), "--deck", arguments.overrides); });
+}
+
+/// Runs a benchmark of a deck's shapes on all ranks.
+template <class Bench>
+int run_with_shapes(BenchArguments const& arguments, Bench const& bench) {
+  Ledger ledger;
+  auto const ranks = make_world_ranks();
+  Deck const deck = deck_of(arguments, *ranks);
+  return print(bench(BenchInput{deck.config, pace_of(arguments), *ranks, ledger}), arguments, *ranks);
+}
+
+/// The number that --params asks for, if memory has room for so many on each of `ranks` ranks of this host.
+std::int64_t parameters_of(std::string const& text, std::int64_t ranks) {
   Parsed<std::int64_t> const parsed = parse_integer(text);
   if (!parsed.value) throw InputError(fmt::format("--params '{}' {}", text, parsed.fault));
   std::int64_t const parameters = *parsed.value;
@@ -25,7 +64,7 @@ std::int64_t parameters_of(std::string const& text) {
         fmt::format("--params is {} (there is nothing to measure); give 1 or more, best 100M or more", parameters));
   }
   std::optional<std::int64_t> const available = available_host_memory();
-  constexpr std::int64_t each = adam_bench_bytes_per_parameter;
+  std::int64_t const each = adam_bench_bytes_per_parameter * ranks;
   if (available && parameters > *available / each) {
     throw InputError(fmt::format("--params {} does not fit (at {} bytes each, where {} of host memory are available); "
                                  "ask for less than {}M",
@@ -40,77 +79,55 @@ HostOffer host_offer() {
           .target = host_target()};
 }
 
-/// What one run of the benchmark is about.
-struct Setting {
-  std::int64_t parameters = 0;
-  int threads = 1;
-  std::string isa = {};
-};
-
-void print_table(Setting const& setting, std::vector<AdamBenchRow> const& rows) {
-  fmt::print("AdamW on the host: {} parameters, {}, threads {}\n\n", setting.parameters, setting.isa, setting.threads);
-  constexpr char const* line = "{:<8} {:<9} {:>7} {:>15} {:>12} {:>7} {:>11} {:>6}\n";
-  fmt::print(line, "compute", "gradients", "threads", "bytes/parameter", "ns/parameter", "GB/s", "probe GB/s", "share");
-  for (AdamBenchRow const& row : rows) {
-    fmt::print(line, row.compute, row.gradients, row.threads, row.bytes_per_parameter,
-               fmt::format("{:.3f}", row.ns_per_parameter), fmt::format("{:.1f}", row.gb_per_s),
-               fmt::format("{:.1f}", row.probe_gb_per_s), fmt::format("{:.2f}", row.share));
-  }
-  fmt::print(
-      "\nbytes: master, m and v in and out, the gradient in, a 16-bit result in and out (a processor reads the line "
-      "that\nit writes a part of). The probe reads and writes three arrays of floats. Medians of rounds in which "
-      "both take turns.\n");
-}
-
-void print_cold_table(std::vector<AdamBenchRow> const& rows) {
-  constexpr char const* line = "{:<8} {:<9} {:>7} {:>17} {:>17} {:>6}\n";
-  fmt::print("\nRows without a gradient, whose moments decay through the least normal number\n\n");
-  fmt::print(line, "compute", "gradients", "threads", "warm ns/parameter", "cold ns/parameter", "ratio");
-  for (AdamBenchRow const& row : rows) {
-    fmt::print(line, row.compute, row.gradients, row.threads, fmt::format("{:.3f}", row.cold->warm_ns_per_parameter),
-               fmt::format("{:.3f}", row.cold->cold_ns_per_parameter), fmt::format("{:.2f}", row.cold->ratio));
-  }
-}
-
-Json json_of(AdamBenchRow const& row) {
-  Json object = {{"compute", row.compute},
-                 {"gradients", row.gradients},
-                 {"threads", row.threads},
-                 {"bytes_per_parameter", row.bytes_per_parameter},
-                 {"ns_per_parameter", row.ns_per_parameter},
-                 {"gb_per_s", row.gb_per_s},
-                 {"probe_gb_per_s", row.probe_gb_per_s},
-                 {"share", row.share}};
-  if (row.cold) {
-    object["cold"] = {{"warm_ns_per_parameter", row.cold->warm_ns_per_parameter},
-                      {"cold_ns_per_parameter", row.cold->cold_ns_per_parameter},
-                      {"ratio", row.cold->ratio}};
-  }
-  return object;
-}
-
-void print_json(Setting const& setting, std::vector<AdamBenchRow> const& rows) {
-  Json object = {{"parameters", setting.parameters}, {"threads", setting.threads}, {"isa", setting.isa}};
-  for (AdamBenchRow const& row : rows) object["rows"].push_back(json_of(row));
-  fmt::print("{}\n", object.dump(2));
-}
-
 } // namespace
 
-int run_bench_adam(BenchAdamArguments const& arguments) {
-  Setting const setting{.parameters = parameters_of(arguments.params),
-                        .threads = static_cast<int>(HostExec().concurrency()),
-                        .isa = name_of(host_target())};
+int run_bench_gemm(BenchArguments const& arguments) { return run_with_shapes(arguments, bench_gemm); }
+
+int run_bench_attention(BenchArguments const& arguments) { return run_with_shapes(arguments, bench_attention); }
+
+int run_bench_exchange(BenchArguments const& arguments) {
+  return run_with_shapes(arguments, [](BenchInput const& input) {
+    auto const grid = on_all_ranks(
+        input.ranks, [&] { return std::make_unique<ProcessGrid>(input.ranks, ParallelConfig(), input.ledger); });
+    return bench_exchange(input, grid->world());
+  });
+}
+
+int run_bench_link(BenchArguments const& arguments) {
   Ledger ledger;
-  auto const rows = bench_adam(setting.parameters, arguments.cold ? ColdRows::measured : ColdRows::left_out, ledger);
-  if (arguments.json) {
-    print_json(setting, rows);
-  } else {
-    print_table(setting, rows);
-    if (arguments.cold) print_cold_table(rows);
-  }
-  for (auto const& warning : adam_bench_warnings(rows, host_offer())) log::warn("warning: {}", warning);
-  return exit_done;
+  auto const ranks = make_world_ranks();
+  Config const config;
+  return print(bench_link({config, pace_of(arguments), *ranks, ledger}), arguments, *ranks);
+}
+
+int run_bench_adam(BenchArguments const& arguments) {
+  Ledger ledger;
+  auto const ranks = make_world_ranks();
+  std::vector<std::string> const hosts = ranks->gather(host_name());
+  auto const neighbours = std::ranges::count(hosts, host_name());
+  std::int64_t const parameters = on_all_ranks(*ranks, [&] { return parameters_of(arguments.params, neighbours); });
+  AdamBenchInput const input{.parameters = parameters,
+                             .cold = arguments.cold ? ColdRows::measured : ColdRows::left_out,
+                             .pace = pace_of(arguments),
+                             .ranks = *ranks,
+                             .ledger = ledger};
+  return print(bench_adam(input, host_offer()), arguments, *ranks);
+}
+
+int run_bench_step(BenchArguments const& arguments) {
+  Ledger ledger;
+  auto const ranks = make_world_ranks();
+  Job const job = open_job(read_deck_of_job(arguments.deck, arguments.overrides, *ranks), *ranks, ledger);
+  for (auto const& warning : job.deck.warnings) log::warn("warning: {}", warning);
+  Config const& config = job.deck.config;
+  auto const grid =
+      on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, config.parallel, ledger); });
+  StepBenchInput const input{.config = config,
+                             .corpus = job.corpus,
+                             .batch = job.batch,
+                             .updates = arguments.updates,
+                             .pace = pace_of(arguments)};
+  return print(bench_step(input, grid->state(), ledger), arguments, *ranks);
 }
 
 } // namespace kozero

@@ -26,10 +26,14 @@ struct CheckArguments {
   bool reference = false;
 };
 
-struct BenchAdamArguments {
-  std::string params = "200M"; // with k, M, G as in a deck
-  bool cold = false;           // rows without a gradient too
+struct BenchArguments {
+  std::string deck; // empty: a published size
+  std::vector<std::string> overrides;
+  bool quick = false;
   bool json = false;
+  std::string params = "200M"; // of adam: with k, M, G as in a deck
+  bool cold = false;           // of adam: rows without a gradient too
+  std::int64_t updates = 3;    // of step: a round
 };
 
 struct PlanArguments {
@@ -67,7 +71,12 @@ struct SelftestArguments {
 /// Each runs one subcommand and returns the exit status.
 int run_train(TrainArguments const& arguments);
 int run_check(CheckArguments const& arguments);
-int run_bench_adam(BenchAdamArguments const& arguments);
+int run_bench_gemm(BenchArguments const& arguments);
+int run_bench_attention(BenchArguments const& arguments);
+int run_bench_link(BenchArguments const& arguments);
+int run_bench_exchange(BenchArguments const& arguments);
+int run_bench_adam(BenchArguments const& arguments);
+int run_bench_step(BenchArguments const& arguments);
 int run_plan(PlanArguments const& arguments);
 int run_generate(GenerateArguments const& arguments);
 int run_checkpoint_ls(CheckpointArguments const& arguments);

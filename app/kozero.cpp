@@ -42,7 +42,7 @@ struct CommandLine {
   PlanArguments plan;
   GenerateArguments generate;
   CheckpointArguments checkpoint;
-  BenchAdamArguments bench_adam;
+  BenchArguments bench;
   SelftestArguments selftest;
   std::function<int()> run;
   enum class Needs { nothing, one_rank, all_ranks } needs = Needs::one_rank; // nothing: neither MPI nor a device
@@ -165,13 +165,39 @@ private:
   }
 
   void add_bench() {
-    CLI::App& command = *app.add_subcommand("bench", "Measure what a part of the program reaches on this host");
+    CLI::App& command =
+        *app.add_subcommand("bench", "Measure what parts of the program and whole updates reach on this machine");
     command.require_subcommand(1);
-    CLI::App& adam = *command.add_subcommand("adam", "The optimizer's step on the host, beside the speed of memory");
-    adam.add_option("--params", bench_adam.params, "Parameters to update, with k, M or G")->capture_default_str();
-    adam.add_flag("--cold", bench_adam.cold, "Measure rows that get no gradient too, beside rows that do");
-    adam.add_flag("--json", bench_adam.json, "Print one JSON object instead of a table");
-    adam.callback([this] { run = [this] { return run_bench_adam(bench_adam); }; });
+    command.footer("Several ranks measure at the same time; figures are those of the slowest.\n");
+    auto const add = [&](char const* name, char const* help, int (*work)(BenchArguments const&)) {
+      CLI::App* const action = command.add_subcommand(name, help);
+      action->add_flag("--quick", bench.quick, "Few and short rounds, to see that it runs");
+      action->add_flag("--json", bench.json, "Print one JSON object instead of a table");
+      action->callback([this, work] {
+        needs = Needs::all_ranks;
+        run = [this, work] { return work(bench); };
+      });
+      return action;
+    };
+    auto const add_with_shapes = [&](char const* name, char const* help, int (*work)(BenchArguments const&)) {
+      CLI::App* const action = add(name, help, work);
+      action->add_option("--deck", bench.deck, "Input deck (YAML) whose shapes and types count; its data is not read");
+      action->add_option("overrides", bench.overrides, "Keys of the deck with other values: batch.micro=4");
+    };
+    add_with_shapes("gemm", "The matrix products of a model, beside the peak of the device", run_bench_gemm);
+    add_with_shapes("attention", "Attention, beside a matrix product of the model", run_bench_attention);
+    add_with_shapes("exchange", "Collectives of a model's blocks, beside copies", run_bench_exchange);
+    add("link", "Copies between device and host, and the speed of memory", run_bench_link);
+    auto* const adam = add("adam", "The optimizer's step, beside the speed of memory", run_bench_adam);
+    adam->add_option("--params", bench.params, "Parameters to update, with k, M or G")->capture_default_str();
+    adam->add_flag("--cold", bench.cold, "Measure rows that get no gradient too, beside rows that do");
+    auto* const step = add("step", "Updates of a deck, beside the matrix products of its shapes", run_bench_step);
+    step->add_option("deck", bench.deck, "Input deck (YAML)")->required();
+    step->add_option("overrides", bench.overrides, "Keys of the deck with other values");
+    step->add_option("--updates", bench.updates, "Of a round; there are four, and two updates before them")
+        ->check(CLI::Range(1, 10000))
+        ->capture_default_str();
+    step->footer("Trains on the deck's data; writes nothing, and does not touch run.dir.\n");
   }
 
   void add_selftest() {

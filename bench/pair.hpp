@@ -1,9 +1,6 @@
 #pragma once
 // Two pieces of work, measured in turn: what else goes on on the machine touches both.
 
-#include "core/launch.hpp"
-#include "core/ledger.hpp"
-
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -53,18 +50,6 @@ void measure_pair(benchmark::State& state, auto const& ours, auto const& other, 
 
 void measure_pair(benchmark::State& state, auto const& ours, auto const& other) {
   measure_pair(state, ours, other, [] {});
-}
-
-/// Device memory with small numbers of both signs, as training has them.
-template <class T>
-DeviceBuffer<T> numbers(Ledger& ledger, std::int64_t count) {
-  DeviceBuffer<T> buffer(ledger, Category::workspace, "bench", count, DeviceBuffer<T>::Init::none);
-  T* const data = buffer.data();
-  launch(
-      Lane(), "kozero::bench::numbers", Range{count},
-      KOKKOS_LAMBDA(std::int64_t i) { data[i] = static_cast<T>(static_cast<float>(i % 17 - 8) * 0.02f + 0.01f); });
-  Lane().fence("bench");
-  return buffer;
 }
 
 } // namespace kozero::bench

@@ -6,6 +6,7 @@
 #include "core/error.hpp"
 #include "core/heartbeat.hpp"
 #include "core/open_memory.hpp"
+#include "core/profile.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -21,6 +22,7 @@ MPI_Comm duplicate_of_world() {
 }
 
 void wait_for(MPI_Request request) {
+  HostSpan const waits("wait", "ranks");
   int complete = 0;
   wait_until([&] {
     KOZERO_MPI(MPI_Test, &request, &complete, MPI_STATUS_IGNORE);
@@ -104,6 +106,7 @@ void MpiRanks::exchange_messages(std::span<Outgoing const> sends, std::span<Inco
     KOZERO_MPI(MPI_Isend, bytes.data(), count_of(bytes), MPI_BYTE, to, exchange_tag, communicator_->handle,
                &requests.emplace_back(MPI_REQUEST_NULL));
   }
+  HostSpan const waits("wait", "ranks");
   wait_for_all(requests);
 }
 

@@ -23,6 +23,14 @@ std::string format_count(double count) {
   return fmt::format("{:.0f}", count);
 }
 
+std::string format_rate(double per_second, char const* unit) {
+  constexpr std::array<char const*, 6> prefixes = {"", "k", "M", "G", "T", "P"};
+  std::size_t step = 0;
+  for (; per_second >= 999.5 && step + 1 < prefixes.size(); ++step) per_second /= 1000;
+  int const digits = per_second >= 99.95 ? 0 : per_second >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f} {}{}", per_second, digits, prefixes[step], unit);
+}
+
 std::string format_bytes(std::int64_t bytes, ByteUnits units) {
   constexpr std::array<std::string_view, 5> binary = {"B", "KiB", "MiB", "GiB", "TiB"};
   constexpr std::array<std::string_view, 5> decimal = {"B", "kB", "MB", "GB", "TB"};

@@ -34,6 +34,7 @@ std::int64_t BatchFeed::count_valid() const {
 }
 
 std::int64_t BatchFeed::load_training(std::int64_t batch) {
+  HostSpan const span("tokens");
   for (std::int64_t m = 0; m < shape_.accumulate; ++m) {
     tokens_->training_rows(shape_.first_sample(batch, m, rank_), rows(m));
   }
@@ -51,18 +52,23 @@ std::int64_t BatchFeed::evaluation_batches(std::int64_t wanted) const {
   return kozero::evaluation_batches(tokens_->evaluation_windows(), shape_, wanted);
 }
 
+/// Inputs, targets and the groups of equal inputs of a micro-batch, side by side in `ids`. Returns how many groups.
+std::int64_t BatchFeed::write(std::span<std::int32_t> ids, std::int64_t m) {
+  HostSpan const span("tokens");
+  auto const n = static_cast<std::size_t>(rows_a_micro_batch());
+  TokenRows const batch = rows(m);
+  std::ranges::copy(batch.inputs, ids.begin());
+  std::ranges::copy(batch.targets, ids.begin() + rows_a_micro_batch());
+  return group_tokens(batch.inputs, span_of(buffers_.token_counts), ids.subspan(2 * n, n + 1),
+                      ids.subspan(3 * n + 1, n));
+}
+
 MicroBatch BatchFeed::upload(Lane const& lane, std::int64_t m) {
   buffers_.slots[turn_].used.record(lane); // by all that was launched for the micro-batch before
   turn_ = 1 - turn_;
   auto& slot = buffers_.slots[turn_];
   slot.copied.wait("tokens");
-  auto const n = static_cast<std::size_t>(rows_a_micro_batch());
-  auto const ids = span_of(slot.pinned);
-  TokenRows const batch = rows(m);
-  std::ranges::copy(batch.inputs, ids.begin());
-  std::ranges::copy(batch.targets, ids.begin() + rows_a_micro_batch());
-  std::int64_t const groups =
-      group_tokens(batch.inputs, span_of(buffers_.token_counts), ids.subspan(2 * n, n + 1), ids.subspan(3 * n + 1, n));
+  std::int64_t const groups = write(span_of(slot.pinned), m);
 
   slot.used.hold_back(up_);
   {

@@ -6,7 +6,9 @@
 #include "data/token_source.hpp"
 #include "model/unit.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <span>
 
 namespace kozero {
 
@@ -39,6 +41,7 @@ public:
 private:
   TokenRows rows(std::int64_t m);
   std::int64_t count_valid() const;
+  std::int64_t write(std::span<std::int32_t> ids, std::int64_t m);
   MicroBatch on_device_of(BatchBuffers::MicroBatchSlot const& slot, std::int64_t groups) const;
 
   std::shared_ptr<TokenSource> tokens_;

@@ -3,6 +3,7 @@
 #include "core/half.hpp"
 #include "core/ledger.hpp"
 #include "kernels/attention.hpp"
+#include "kernels/linear.hpp"
 #include "layout/block_layout.hpp"
 #include "layout/former_tensor.hpp"
 #include "layout/unit_schedule.hpp"
@@ -23,6 +24,25 @@ struct BuildOptions {
   std::int64_t batch = 1; // windows in a micro-batch
   Recompute recompute = Recompute::none;
   Purpose purpose = Purpose::train;
+};
+
+/// A product that a model makes of rows in its forward pass, y [N,outputs] = x [N,inputs] · W; backward there are two
+/// more, of the gradients of x and W.
+struct ModelProduct {
+  std::string name;
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+  std::int64_t times = 1; // in the model
+  WeightOrder order = WeightOrder::out_in;
+  /// Activations are of the compute type, all rows at once; logits are fp32, a chunk of rows (kernels/head.hpp).
+  enum class Result { activations, logits } result = Result::activations;
+};
+
+/// Causal attention of a model.
+struct ModelAttention {
+  std::int64_t heads = 0;
+  std::int64_t head_width = 0;
+  std::int64_t times = 1; // in the model
 };
 
 /// The units of a model, in order, with what flows between them. T is the compute type.
@@ -51,8 +71,9 @@ public:
   /// Floating-point operations of forward and backward passes a token: 2 for each weight forward, 4 backward, and
   /// attention over the half of the pairs that is not masked (PaLM, 2022, appendix B).
   virtual double training_flops(Recompute recompute) const = 0;
-  /// Columns of a matrix product that stands for the model's, when the speed of products is measured.
-  virtual std::int64_t product_width() const = 0;
+  /// The matrix products of a micro-batch, at least one: what the speed of products is measured with.
+  virtual std::vector<ModelProduct> products() const = 0;
+  virtual std::optional<ModelAttention> attention_shape() const { return std::nullopt; }
 
   /// How training computes attention with micro-batches of `batch` windows, and why. InputError as choose_attention.
   virtual AttentionChoice attention(DType compute, std::int64_t batch) const = 0;

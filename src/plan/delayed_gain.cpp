@@ -1,11 +1,11 @@
 #include "plan/delayed_gain.hpp"
 
+#include "bench/adam.hpp"
 #include "config/compute_type.hpp"
 #include "core/ledger.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/gemm_workspace.hpp"
 #include "model/families.hpp"
-#include "optim/adam_bench.hpp"
 #include "zero/link.hpp"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ MachineRates measure_machine_rates(Config const& config, BatchShape const& batch
   auto const on_host = static_cast<std::int64_t>(parameters_on_host(config, batch));
   DType const compute = dtype_of_compute(config.precision.compute);
   DType const gradients = config.precision.gradients == GradientType::fp32 ? DType::f32 : compute;
-  std::int64_t const width = architecture_of(config.model)->product_width();
+  std::int64_t const width = architecture_of(config.model)->products().front().inputs;
   return {.flops = with_float_type(compute, [&]<class T>(T) { return product_rate<T>(width); }),
           .adam_parameters =
               1e9 / measure_host_adam_ns_per_parameter(std::max<std::int64_t>(on_host, 1), compute, gradients),

@@ -187,53 +187,11 @@ TEST_CASE("a rank that fails while MPI and Kokkos start ends all ranks, and says
   }
 }
 
-TEST_CASE("bench adam prints a table, or JSON, with a row for each kind of step") {
-  auto const table = run_program({KOZERO_BINARY, "bench", "adam", "--params", "20k"});
-  CHECK(table.status == 0);
-  CHECK(contains(table.out, {"20000 parameters", "ns/parameter", "GB/s", "share", "\nbf16 ", "\nfp32 "}));
-
-  auto const json =
-      run_program({KOZERO_BINARY, "bench", "adam", "--params", "20k", "--json"}, {{"OMP_NUM_THREADS", "2"}});
-  CHECK(json.status == 0);
-  auto const object = nlohmann::json::parse(json.out);
-  CHECK(object.at("parameters") == 20000);
-  CHECK(!object.at("isa").get<std::string>().empty());
-  std::size_t const threads = object.at("threads");
-  REQUIRE(object.at("rows").size() == (threads > 1 ? 6 : 3));
-  for (auto const& row : object.at("rows")) {
-    double const bytes = row.at("gb_per_s").get<double>() * row.at("ns_per_parameter").get<double>();
-    CHECK(std::abs(bytes / row.at("bytes_per_parameter").get<double>() - 1) < 1e-3);
-    double const share = row.at("share");
-    CHECK((share > 1e-3 && share < 1e3));
-    CHECK(!row.contains("cold"));
-  }
-  CHECK(object.at("rows").at(0).at("compute") == "bf16");
-  CHECK(object.at("rows").back().at("compute") == "fp32");
-  CHECK(object.at("rows").back().at("bytes_per_parameter") == 28);
-}
-
-TEST_CASE("bench adam --cold prints warm beside cold, and their ratio") {
-  std::vector<std::string> command = {KOZERO_BINARY, "bench", "adam", "--params", "20k", "--cold"};
-  auto const table = run_program(command);
-  CHECK(table.status == 0);
-  CHECK(contains(table.out, {"share", "warm ns/parameter", "cold ns/parameter", "ratio"}));
-  command.emplace_back("--json");
-  auto const json = run_program(command);
-  CHECK(json.status == 0);
-  auto const object = nlohmann::json::parse(json.out);
-  for (auto const& row : object.at("rows")) {
-    auto const& cold = row.at("cold");
-    double const ratio =
-        cold.at("cold_ns_per_parameter").get<double>() / cold.at("warm_ns_per_parameter").get<double>();
-    CHECK(cold.at("ratio").get<double>() > ratio / 10); // medians each
-    CHECK(cold.at("ratio").get<double>() < ratio * 10);
-  }
-}
-
 #ifdef __x86_64__
 TEST_CASE("host loops are held to the target that the environment names") { // CASES 55
   auto const bench = [](char const* target) {
-    return run_program({KOZERO_BINARY, "bench", "adam", "--params", "1k", "--json"}, {{"KOZERO_HOST_TARGET", target}});
+    return run_program({KOZERO_BINARY, "bench", "adam", "--params", "1k", "--quick", "--json"},
+                       {{"KOZERO_HOST_TARGET", target}});
   };
   auto const held = bench("x86-64");
   REQUIRE(held.status == 0);
@@ -245,18 +203,3 @@ TEST_CASE("host loops are held to the target that the environment names") { // C
   }
 }
 #endif
-
-TEST_CASE("bench adam refuses what is no number of parameters, and more than memory holds") {
-  for (auto const& [text, part] : std::vector<std::pair<std::string, std::string>>{{"many", "'many'"},
-                                                                                   {"1.5", "'1.5'"},
-                                                                                   {"0", "nothing to measure"},
-                                                                                   {"-3", "nothing to measure"},
-                                                                                   {"9000000G", "available"},
-                                                                                   {"100000G", "available"}}) {
-    auto const refused = run_program({KOZERO_BINARY, "bench", "adam", "--params=" + text});
-    INFO(refused.err);
-    CHECK(refused.status == 2);
-    CHECK(refused.out.empty());
-    CHECK(contains(refused.err, {"--params", part}));
-  }
-}

@@ -146,6 +146,13 @@ TEST_CASE("the work of a batch is 6 operations a weight and token, and attention
   double const window = 6.0 * static_cast<double>(matrices) * 16 + 3 * 3 * 4.0 * 64 * pairs;
   CHECK(16 * architecture->training_flops(Recompute::none) == Approx(window));
   CHECK(16 * architecture->training_flops(Recompute::unit) > 1.2 * window);
+
+  std::int64_t weights = 0;
+  for (auto const& product : architecture->products()) weights += product.times * product.inputs * product.outputs;
+  CHECK(weights == matrices);
+  auto const attention = *architecture->attention_shape();
+  CHECK(attention.times == 3);
+  CHECK(attention.heads * attention.head_width == 64);
 }
 
 TEST_CASE("a model is described by its shape and its parameters") {

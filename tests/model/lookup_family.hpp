@@ -119,7 +119,12 @@ public:
   double training_flops(Recompute) const override {
     return 6.0 * static_cast<double>(config_.vocabulary) * static_cast<double>(own_.channels);
   }
-  std::int64_t product_width() const override { return own_.channels; }
+  std::vector<ModelProduct> products() const override {
+    return {{.name = "scores",
+             .inputs = own_.channels,
+             .outputs = config_.vocabulary,
+             .result = ModelProduct::Result::logits}};
+  }
   std::optional<FormerTensor> former_tensor(std::string const&, std::int64_t) const override { return std::nullopt; }
 
   template <class T>

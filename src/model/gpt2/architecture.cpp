@@ -29,7 +29,18 @@ public:
     return passes * layers + 6 * head;
   }
 
-  std::int64_t product_width() const override { return own_.width; }
+  std::vector<ModelProduct> products() const override {
+    std::int64_t const c = own_.width;
+    std::int64_t const layers = own_.layers;
+    return {{.name = "qkv", .inputs = c, .outputs = 3 * c, .times = layers},
+            {.name = "attention.proj", .inputs = c, .outputs = c, .times = layers, .order = WeightOrder::in_out},
+            {.name = "mlp.fc", .inputs = c, .outputs = 4 * c, .times = layers},
+            {.name = "mlp.proj", .inputs = 4 * c, .outputs = c, .times = layers, .order = WeightOrder::in_out},
+            {.name = "head", .inputs = c, .outputs = config_.vocabulary, .result = ModelProduct::Result::logits}};
+  }
+  std::optional<ModelAttention> attention_shape() const override {
+    return ModelAttention{.heads = own_.heads, .head_width = own_.width / own_.heads, .times = own_.layers};
+  }
 
   AttentionChoice attention(DType compute, std::int64_t batch) const override {
     Gpt2Sizes const sizes = sizes_of(batch);

@@ -1,4 +1,6 @@
 #pragma once
+#include "bench/report.hpp"
+#include "bench/rounds.hpp"
 #include "core/dtype.hpp"
 #include "core/host_simd.hpp"
 #include "core/ledger.hpp"
@@ -19,45 +21,43 @@ struct ColdRate {
   double ratio = 0; // cold to warm, of rounds in which both take turns
 };
 
-/// How fast one kind of host step is, beside what the same memory gives to the same threads.
+/// How fast one kind of step is, beside what the same memory gives to the same threads.
 struct AdamBenchRow {
+  Space memory = Space::host; // where the state is, and who steps: the host's threads, or the device
   std::string compute = {};   // "bf16", "fp32": in the deck's words
   std::string gradients = {}; // of the arrays, so never "compute"
-  int threads = 1;
+  std::int64_t threads = 1;   // of the host; 0: the device's own
   /// That a parameter moves: master, m, v in and out, the gradient in; with 16-bit compute the result out and, before
   /// it, in: a processor reads the line that it writes a part of. In fp32 the master is the result.
-  int bytes_per_parameter = 0;
+  std::int64_t bytes_per_parameter = 0;
   double ns_per_parameter = 0;
   double gb_per_s = 0;               // of those bytes
-  double probe_gb_per_s = 0;         // of a loop that reads and writes three arrays of floats, 24 bytes an element
-  double share = 0;                  // of the probe's rate; can exceed 1 a little
+  double triad_gb_per_s = 0;         // of bench/triad.hpp on the same memory
+  double share = 0;                  // of the triad's rate; can exceed 1 a little
   std::optional<ColdRate> cold = {}; // if it was asked for; of at most 16M parameters
 };
 
-/// Host memory that the benchmark takes for one parameter, at most.
+/// Memory that the benchmark takes for one parameter, at most.
 inline constexpr std::int64_t adam_bench_bytes_per_parameter = 18;
 
-/// What was measured in a round, in which step and probe, warm and cold take turns, so that what else goes on on the
-/// host touches both.
-struct AdamBenchRound {
-  double step_s = 0; // of all parameters
-  double probe_s = 0;
-};
-struct ColdRound {
-  double warm_ns_per_parameter = 0;
-  double cold_ns_per_parameter = 0;
-};
-
-/// The figures of a row of `kind` from its rounds, at least one: medians, and of the share and the ratio those of the
-/// rounds, not the quotient of two medians.
-AdamBenchRow adam_bench_row(AdamBenchRow kind, std::int64_t parameters, std::span<AdamBenchRound const> rounds);
-ColdRate cold_rate(std::span<ColdRound const> rounds);
+/// The figures of a row of `kind` from its rounds, a step beside a triad of as many elements.
+AdamBenchRow adam_bench_row(AdamBenchRow kind, std::int64_t parameters, std::span<Round const> rounds);
+/// From seconds a parameter: work is the warm step, limit the cold one.
+ColdRate cold_rate(std::span<Round const> rounds);
 
 enum class ColdRows { left_out, measured };
 
-/// The host step of `parameters` ≥ 1 parameters, for each compute type and type of gradients: with all of Kokkos'
-/// threads, and with one where there are more.
-std::vector<AdamBenchRow> bench_adam(std::int64_t parameters, ColdRows cold, Ledger& ledger);
+struct AdamBenchInput {
+  std::int64_t parameters = 1; // at least one
+  ColdRows cold = ColdRows::left_out;
+  Pace pace = Pace::usual;
+  Ranks& ranks;
+  Ledger& ledger;
+};
+
+/// The step of so many parameters, for each compute type and type of gradients: by the host with all of Kokkos'
+/// threads, and with one where there are more, and by the device where that is another. Collective.
+std::vector<AdamBenchRow> measure_adam(AdamBenchInput const& input);
 
 /// What a host offers to this process.
 struct HostOffer {
@@ -66,8 +66,11 @@ struct HostOffer {
   HostTarget target = HostTarget::baseline;
 };
 
-/// For each row below half of the probe's rate, a line that says so and what usually causes it.
+/// For each row of the host below half of the triad's rate, a line that says so and what usually causes it.
 std::vector<std::string> adam_bench_warnings(std::vector<AdamBenchRow> const& rows, HostOffer const& offer);
+
+/// measure_adam, as a report. Collective.
+BenchReport bench_adam(AdamBenchInput const& input, HostOffer const& offer);
 
 /// Nanoseconds that the host step of offloaded state takes for one of `parameters` ≥ 1 parameters, with all of Kokkos'
 /// threads: a quick measurement on at most 16M of them, for predictions at the program's start. Its memory is in no
