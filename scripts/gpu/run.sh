@@ -28,7 +28,7 @@ stop_marked() {
 
 # Prints the last line that says something, of what a command printed; first of all an error of ours.
 last_words() {
-  grep -hm1 'kozero: ' "$scratch/stderr" || grep -h '[[:alnum:]]' "$scratch/stdout" "$scratch/stderr" | tail -n 1 || true
+  grep -hm1 'kozero: ' "$scratch/stderr" || cat -- "$scratch/stdout" "$scratch/stderr" | grep '[[:alnum:]]' | tail -n 1 || true
 }
 
 # Adds what the command printed to the log.
@@ -175,7 +175,7 @@ run_step() {
 run() {
   local i name limit
   only_step=$3 total_s=$4 step=-1
-  while read -r name limit _; do add_step "$name" $((limit < $5 ? limit : $5)); done < <(step_table)
+  while read -r name limit _; do add_step "$name" "${5:-$limit}"; done < <(step_table)
   [[ -z $only_step || " ${step_names[*]} " == *" $only_step "* ]] ||
     status=2 die "there is no step '$only_step' (there are ${step_names[*]}); name one of them"
   [[ -e $1 ]] || status=2 die "there is no '$1' (an archive of scripts/gpu-check pack is to be run); name one"
@@ -183,14 +183,14 @@ run() {
   out_dir=$(cd -- "$2" && pwd -P)
   now_ms
   began_ms=$REPLY began_text=$(date -u '+%Y-%m-%d %H:%M UTC')
-  total_deadline_ms=$((began_ms + 1000 * total_s)) deadline_ms=$((began_ms + 1000 * step_limit_s[0]))
+  total_deadline_ms=$((began_ms + 1000 * total_s))
 
   scratch=$(mktemp -d -- "${TMPDIR:-/tmp}/gpu-check.XXXXXX")
   trap clean_up EXIT
   trap interrupted INT TERM HUP
   open_archive "$1"
-  archive_text="gpu-check of kozero $(manifest version), commit $(manifest commit), preset $(manifest preset), built for "
-  archive_text+=$(manifest built_for)
+  archive_text="gpu-check of kozero $(manifest version), commit $(manifest commit), preset $(manifest preset)"
+  archive_text+=", built for $(manifest built_for)"
   : >"$out_dir/gpu-check.log"
   make_data
   prepare_libraries

@@ -27,11 +27,11 @@ is_small() { [[ $(manifest built_for) != cuda ]]; }
 small_model=(model.layers=2 model.heads=2 model.width=64 model.context=64 batch.micro=1 batch.accumulate=1)
 
 step_libraries() {
-  local name tool missing='' not_found
+  local name tool missing='' absent
   note_fact "system" "$(uname -sr), $(getconf GNU_LIBC_VERSION 2>/dev/null || echo 'no glibc')"
   note_fact "cores" "$(cores)"
   note_fact "host memory" "$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)"
-  note_fact "libstdc++, libgomp" "${compiler_libraries:-of the machine}"
+  note_fact "libstdc++, libgomp" "$compiler_libraries"
   for name in "${!cuda_library[@]}"; do note_fact "$name" "$(readlink -f -- "${cuda_library[$name]}")"; done
   if [[ $(manifest built_for) == cuda ]]; then
     for name in $(manifest needs) libcuda.so.1; do [[ -n ${cuda_library[$name]-} ]] || missing+=" $name"; done
@@ -47,18 +47,18 @@ step_libraries() {
       note_fact "GPU" "$(<"$scratch/stdout")"
     fi
   fi
-  not_found=$("${in_environment[@]}" ldd "$archive"/bin/* "$archive"/tests/*/* 2>&1 | grep 'not found' | sort -u || true)
-  if [[ -z $not_found ]]; then
+  absent=$(not_found)
+  if [[ -z $absent ]]; then
     note_check "libraries of all programs" passed '' 0
   else
-    note_check "libraries of all programs" failed "$not_found" 0
+    note_check "libraries of all programs" failed "$absent" 0
   fi
   if check "kozero --version" "${in_environment[@]}" "$archive/bin/kozero" --version; then
     note_fact "kozero" "$(<"$scratch/stdout")"
   fi
 }
 
-# Runs the tests of a folder, each after the launcher given, if any; their names in the table end in the second argument.
+# Runs the tests of a folder, after the launcher given, if any; their names in the table end in the second argument.
 check_tests() {
   local test
   for test in "$archive/tests/$1"/*; do
@@ -73,8 +73,8 @@ step_products() { check_tests products ''; }
 step_selftest() {
   local two=("$archive/bin/mpiexec" -launcher fork -rmk user -n 2)
   local selftest=("$archive/bin/kozero" selftest "$archive/inputs/quickstart.yaml" "data.train=$scratch/text"
-    "run.dir=$scratch/run" data.validation=0 evaluate.every=0 batch.micro=2 batch.accumulate=2 model.layers=2 model.heads=2
-    --updates 3)
+    "run.dir=$scratch/run" data.validation=0 evaluate.every=0 batch.micro=2 batch.accumulate=2 model.layers=2
+    model.heads=2 --updates 3)
   if is_small; then selftest+=(model.width=32 model.context=32); fi
   check "selftest, 1 rank" "${in_environment[@]}" "${selftest[@]}" || true
   check "selftest, 2 ranks" "${in_environment[@]}" "${two[@]}" "${selftest[@]}" || true
@@ -116,8 +116,8 @@ goal_here() { if is_small; then echo "small sizes, no GPU"; else printf '%s\n' "
 # Times updates: a name, further keys. What was found is in $scratch/NAME.json.
 time_updates() {
   local name=$1 file="$scratch/$1.json" part share deck
-  deck=("$archive/inputs/gpt2-124m.yaml" "data.train=$scratch/tokens.bin" data.validation=0 data.format=uint16
-    "run.dir=$scratch/run" model.context=1024 "${@:2}")
+  deck=("$archive/inputs/gpt2-124m.yaml" "data.train=$scratch/tokens.bin" data.format=uint16 data.validation=0
+    evaluate.every=0 "run.dir=$scratch/run" model.context=1024 "${@:2}")
   if is_small; then deck+=("${small_model[@]}"); fi
   check_json "$name" "$file" "${in_environment[@]}" "$archive/bin/kozero" bench step "${deck[@]}" --updates 2 --json ||
     return 1
@@ -139,7 +139,7 @@ step_training() {
   done
 }
 
-# Runs a benchmark as a check: its name there, that of kozero bench, its arguments. Its output is in $scratch/BENCH.json.
+# Runs a benchmark as a check: its name there, kozero's, its arguments. What it printed is in $scratch/BENCH.json.
 check_bench() {
   local pace=()
   if is_small; then pace=(--quick); fi
@@ -147,7 +147,7 @@ check_bench() {
 }
 
 step_rates() {
-  local name pass rate bytes share memory compute gradients params=200M
+  local name pass rate bytes share memory threads compute gradients params=200M
   local deck=(--deck "$archive/inputs/gpt2-124m.yaml" model.size=gpt2-1.5b model.context=1024 batch.micro=8)
   if is_small; then deck+=("${small_model[@]}") params=1M; fi
   if check_bench "link and memory" link; then
@@ -159,10 +159,11 @@ step_rates() {
     done < <(json_rows "$scratch/link.json" memory memory bytes_per_s)
   fi
   if check_bench "AdamW" adam --params "$params"; then
-    while IFS=$'\t' read -r memory compute gradients rate share; do
+    while IFS=$'\t' read -r memory threads compute gradients rate share; do
+      if [[ $threads != null ]]; then memory+=", $threads threads"; fi
       note_scaled "AdamW, $memory, $compute, gradients $gradients" "$rate" 1 GB/s
       note_scaled "  of what memory gives" "$share" 100 %
-    done < <(json_rows "$scratch/adam.json" rows memory compute gradients gb_per_s share)
+    done < <(json_rows "$scratch/adam.json" rows memory threads compute gradients gb_per_s share)
   fi
   if check_bench "matrix products" gemm "${deck[@]}"; then
     rate=$(json_value "$scratch/gemm.json" flops_per_s)
@@ -214,7 +215,7 @@ train_largest() {
 measure_capacity() {
   local capacity=(memory.device_limit=8GiB model.width=1024 model.heads=16 precision.gradients=fp32)
   local offload layers parameters host sizes=() goal
-  if is_small; then capacity=(memory.device_limit=16MiB precision.gradients=fp32); fi
+  if is_small; then capacity=(memory.device_limit=16MiB model.width=64 model.heads=2 precision.gradients=fp32); fi
   {
     printf '#!/bin/sh\nexec'
     printf ' %q' "${in_environment[@]}" "$archive/bin/kozero"
@@ -248,7 +249,7 @@ step_sanitizer() {
   else
     run_limited "${in_environment[@]}" "$tool" --tool memcheck --error-exitcode 99 "$archive/bin/kozero" train \
       "$archive/inputs/quickstart.yaml" --overwrite "data.train=$scratch/text" "run.dir=$scratch/run" data.validation=0 \
-      batch.micro=2 model.layers=2 model.heads=2 run.updates=2 checkpoint.every=0
+      evaluate.every=0 batch.micro=2 model.layers=2 model.heads=2 run.updates=2 checkpoint.every=0
     if grep -q 'Device not supported' "$scratch/stdout" "$scratch/stderr"; then
       ended="not run" why="the sanitizer does not support this device here"
     elif [[ $ended == passed ]] && ! grep -q 'ERROR SUMMARY: 0 errors' "$scratch/stdout" "$scratch/stderr"; then

@@ -80,7 +80,8 @@ bench() {
       "memory": "host",
       "pass": "forward",
       "product": "fc",
-      "share": 0.98
+      "share": 0.98,
+      "threads": 4
     }
   ]
 }
