@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+# gpu_check_test.sh BUILD_DIR: scripts/gpu-check packs what was built there, and says truly what passed, failed, hung
+# and did not run, of programs of paper (program.sh).
+set -euo pipefail
+build_dir=$(realpath "$1")
+here=$(realpath "$(dirname "$0")")
+root=$here/../..
+steps=(libraries kernels products selftest training rates offload sanitizer)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+export OF_TEST=$work # all that is started has it, so that what is left is found
+
+# Prints what went wrong, with the output of the last run, and leaves.
+fail() {
+  cat output
+  printf 'FAILED: %s\n' "$*"
+  exit 1
+}
+
+# run STATUS ARGUMENTS…: gpu-check run leaves with that status, and its report is whole.
+run() {
+  local status=0
+  rm -rf out
+  "$root/scripts/gpu-check" run "${@:2}" >output 2>&1 || status=$?
+  ((status == $1)) || fail "run ${*:2} ended with status $status, not $1"
+  if command -v python3 >/dev/null; then python3 -m json.tool out/gpu-check.json >/dev/null || fail "no JSON"; fi
+}
+
+# is STATE STEP…: that is what the report says of the steps, as JSON and as text.
+is() {
+  local step
+  for step in "${@:2}"; do
+    grep -q "{\"step\": \"$step\", \"state\": \"$1\"" out/gpu-check.json || fail "$step is not '$1' in JSON"
+    grep -Eq "^$step +$1 +[0-9.]+ +[0-9]+( |$)" out/gpu-check.txt || fail "$step is not '$1' in the table"
+  done
+}
+
+# says TEXT: the table has it.
+says() { grep -q -- "$1" out/gpu-check.txt || fail "the table does not say '$1'"; }
+
+# All steps but those.
+but() {
+  local step
+  for step in "${steps[@]}"; do [[ " $* " == *" $step "* ]] || printf '%s\n' "$step"; done
+}
+
+# No process of a run is left.
+nothing_left() {
+  local left
+  left=$(grep -lsz "^GPU_CHECK_MARK=" /proc/[0-9]*/environ | xargs -r grep -lsz "^OF_TEST=$work\$" || true)
+  [[ -z $left ]] || fail "processes are left: $left"
+}
+
+# An archive of paper, and a machine of paper with a GPU.
+make_paper() {
+  mkdir -p paper/bin paper/tests/{kernels,products,ranks} paper/lib machine/bin machine/lib
+  printf '%s\n' format=1 version=0.1.0 commit=abc preset=cuda-hopper built_for=cuda needs=libcudart.so.13 >paper/manifest
+  cp -r "$root/inputs" "$root/scripts" paper/
+  local name
+  for name in bin/kozero bin/mpiexec tests/kernels/a_test tests/products/a_test tests/ranks/a_test; do
+    cp "$here/program.sh" "paper/$name"
+  done
+  cp "$here/program.sh" machine/bin/compute-sanitizer
+  cp "$here/program.sh" machine/bin/nvidia-smi
+  touch machine/lib/lib{cuda.so.1,cudart.so.13}
+  export PATH=$work/machine/bin:$PATH LD_LIBRARY_PATH=$work/machine/lib
+}
+
+packs_and_runs() {
+  XZ_OPT=-0 "$root/scripts/gpu-check" pack --build-dir "$build_dir" --out archive.tar >output 2>&1 || fail "pack"
+  (($(stat -c %s archive.tar) < 60000000)) || fail "the archive has $(stat -c %s archive.tar) bytes"
+  run 0 archive.tar out --only libraries
+  is passed libraries
+  is "not run" "$(but libraries)"
+  tar -xf archive.tar
+  ./gpu-check/unpack
+  for program in gpu-check/tests/kernels/*; do
+    case $program in */gelu_test | */row_reduce_test) ;; *) rm "$program" ;; esac
+  done
+  OMP_NUM_THREADS=1 run 0 gpu-check out --only kernels
+  is passed kernels
+  grep -q 'All tests passed' out/gpu-check.log || fail "the log lacks what tests say"
+}
+
+all_pass() {
+  run 0 paper out
+  is passed "${steps[@]}"
+  says "8 of 8 steps passed; goals: 3 met, 0 missed"
+  says "NVIDIA of Paper"
+  says "copy, pinned, up, 64 MiB *55 GB/s"
+  nothing_left
+}
+
+missed_goals_are_no_failures() {
+  FLOPS=4e14 LAYERS_WITH_OFFLOAD=8 RATE_WITH_DELAY=129 run 0 paper out
+  is passed "${steps[@]}"
+  says "8 of 8 steps passed; goals: 0 met, 3 missed"
+  says "gpt2-1.5b, of 989 TFLOP/s *40.44 % *goal 45: missed"
+}
+
+a_failure_costs_one_step() {
+  FAULTS=fail:kernels run 1 paper out
+  is failed kernels
+  mapfile -t others < <(but kernels)
+  is passed "${others[@]}"
+  says 'exit status 3: kozero: the kernels "fails"; look \\ elsewhere'
+}
+
+each_step_fails() {
+  FAULTS=${steps[*]/#/fail:} run 1 paper out
+  is failed "${steps[@]}"
+}
+
+missing_libraries_are_named() {
+  rm machine/lib/libcudart.so.13
+  sed -i 's/libcudart.so.13/libcudart.so.99/' paper/manifest
+  run 1 paper out --only libraries
+  is failed libraries
+  says 'not found: libcudart.so.99'
+  touch machine/lib/libcudart.so.13
+  sed -i 's/libcudart.so.99/libcudart.so.13/' paper/manifest
+}
+
+no_test_is_no_success() {
+  FAULTS=silent:products run 1 paper out --only products
+  is failed products
+  rm paper/tests/products/a_test
+  run 1 paper out --only products
+  is "not run" products
+  cp "$here/program.sh" paper/tests/products/a_test
+}
+
+each_step_hangs() {
+  FAULTS="${steps[*]/#/hang:} stubborn:kernels" run 1 paper out --step-limit 1
+  is "timed out" "${steps[@]}"
+  nothing_left
+}
+
+what_is_not_reached_has_not_run() {
+  FAULTS=hang:kernels run 1 paper out --limit 4
+  is passed libraries
+  is "timed out" kernels
+  mapfile -t others < <(but libraries kernels)
+  is "not run" "${others[@]}"
+  says 'the 4 s of all steps were used up'
+  nothing_left
+}
+
+one_step_is_run() {
+  run 0 paper out --only rates
+  is passed rates
+  mapfile -t others < <(but rates)
+  is "not run" "${others[@]}"
+  says 'not asked for: --only rates'
+}
+
+a_signal_leaves_a_report() {
+  rm -rf out
+  FAULTS=hang:products "$root/scripts/gpu-check" run paper out >output 2>&1 &
+  local pid=$! tries
+  for tries in {1..300}; do
+    if grep -qs '"step": "kernels", "state": "passed"' out/gpu-check.json; then break; fi
+    sleep 0.1
+  done
+  ((tries < 300)) || fail "no report after kernels"
+  kill -TERM "$pid"
+  if wait "$pid"; then fail "a run that was stopped ended well"; fi
+  is passed libraries kernels
+  is "not run" products selftest training rates offload sanitizer
+  nothing_left
+}
+
+without_a_sanitizer_it_has_not_run() {
+  rm machine/bin/compute-sanitizer
+  if command -v compute-sanitizer || compgen -G '/usr/local/cuda*/bin/compute-sanitizer'; then return; fi
+  run 1 paper out --only sanitizer
+  is "not run" sanitizer
+  says 'compute-sanitizer not found'
+}
+
+packs_and_runs
+make_paper
+for case in all_pass missed_goals_are_no_failures a_failure_costs_one_step each_step_fails missing_libraries_are_named \
+  no_test_is_no_success each_step_hangs what_is_not_reached_has_not_run one_step_is_run a_signal_leaves_a_report \
+  without_a_sanitizer_it_has_not_run; do
+  printf '== %s, after %d s\n' "${case//_/ }" "$SECONDS"
+  "$case"
+done
+printf '== done, after %d s\n' "$SECONDS"
