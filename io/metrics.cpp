@@ -5,8 +5,6 @@
 #include "io/plain_file.hpp"
 #include "io/system_error.hpp"
 
-#include <sys/stat.h>
-
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -53,16 +51,11 @@ MetricsMark MetricsFile::mark() const {
 }
 
 MetricsFile::Found MetricsFile::keep_at(std::string const& path) {
-  struct stat ours = {}, there = {};
-  bool const is_there = ::lstat(path.c_str(), &there) == 0;
-  bool const is_gone = !is_there && errno == ENOENT; // other errors do not say so
-  bool const is_another =
-      is_there && ::fstat(file_.get(), &ours) == 0 && (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino);
-  if (!is_gone && !is_another) {
+  if (is_at(file_, path)) {
     path_ = path;
     return Found::in_place;
   }
-  if (is_another) keep_metrics_file(path);
+  keep_metrics_file(path);
   std::string text = read_all(file_); // a file that was removed lives on while it is open, but for that of another host
   text.resize(text.rfind('\n') + 1);
   *this = MetricsFile(path, text);
