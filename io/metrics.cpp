@@ -41,7 +41,6 @@ MetricsFile MetricsFile::resume(std::string path, ResumePoint const& point) {
   if (kept.from_another_lineage || point.former == ResumePoint::Former::kept) keep_metrics_file(path);
   MetricsFile file(std::move(path), kept.text);
   file.ends_evaluated_ = kept.evaluated;
-  file.from_another_lineage_ = kept.from_another_lineage;
   return file;
 }
 

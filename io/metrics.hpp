@@ -65,8 +65,6 @@ public:
 
   /// The last line that a resumed run kept is the evaluation of the batch from which it goes on.
   bool ends_evaluated() const { return ends_evaluated_; }
-  /// The lines that a resumed run kept were not those of the file that was there.
-  bool is_from_another_lineage() const { return from_another_lineage_; }
   /// All lines so far, for a checkpoint; they are on disk then, as far as the system can do that.
   MetricsMark mark() const;
 
@@ -85,7 +83,6 @@ private:
   Hash128 hash_; // of all that is in it
   std::int64_t bytes_ = 0;
   bool ends_evaluated_ = false;
-  bool from_another_lineage_ = false;
 };
 
 } // namespace kozero
