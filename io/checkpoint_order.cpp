@@ -5,6 +5,7 @@
 #include "io/checkpoint_folder.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <tuple>
 
 namespace kozero::checkpoint {
@@ -33,6 +34,11 @@ bool before(Saved const& a, Saved const& b) {
   return key(a) < key(b);
 }
 
+std::int64_t milliseconds_now() {
+  auto const since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count();
+}
+
 /// A linked one that cannot be read is what the run was at, unless a later one is there.
 void end_with_lost(std::vector<Saved>& all) {
   auto const lost = std::ranges::find_if(all, [](Saved const& saved) { return saved.is_linked && !saved.generation; });
@@ -56,7 +62,7 @@ std::vector<Saved> in_order_of_saving(fs::path const& checkpoints) {
 std::int64_t next_generation(fs::path const& checkpoints) {
   std::int64_t greatest = 0;
   for (Saved const& saved : in_order_of_saving(checkpoints)) {
-    greatest = std::max(greatest, saved.generation.value_or(0));
+    greatest = std::max(greatest, saved.generation ? *saved.generation : milliseconds_now());
   }
   return greatest + 1;
 }

@@ -11,8 +11,8 @@ namespace kozero::checkpoint {
 /// A complete checkpoint of a folder.
 struct Saved {
   std::int64_t step = 0;
-  /// Its number among the saves of the folder, from 1; 0 in files that do not say it, nothing where checkpoint.h5
-  /// cannot be read.
+  /// Its number among the saves of the folder, from 1 and rising; 0 in files that do not say it, nothing where
+  /// checkpoint.h5 cannot be read.
   std::optional<std::int64_t> generation = {};
   bool is_linked = false; // `latest` leads to it
 };
@@ -23,7 +23,9 @@ struct Saved {
 /// come first, but a linked one comes last where no other has a higher step: it is what the run was at.
 std::vector<Saved> in_order_of_saving(std::filesystem::path const& checkpoints);
 
-/// For the next save.
+/// For the next save: above those of all that are there. Where one of them cannot be read now, and perhaps can later,
+/// it is above the milliseconds since 1970: fewer saves have ever been counted, and those that such a moment has
+/// numbered were made before.
 std::int64_t next_generation(std::filesystem::path const& checkpoints);
 
 } // namespace kozero::checkpoint

@@ -56,10 +56,8 @@ std::string field(int number, std::string const& bytes) {
 
 // ---- messages of event.proto and summary.proto
 
-std::string event(std::int64_t step, std::string const& what) {
-  std::chrono::duration<double> const now = std::chrono::system_clock::now().time_since_epoch();
-  return field(1, now.count()) + field(2, step) + what;
-}
+/// Of an Event all but its time.
+std::string content(std::int64_t step, std::string const& what) { return field(2, step) + what; }
 std::string file_version() { return field(3, std::string("brain.Event:2")); }
 std::string session_start() { return field(7, field(1, std::int64_t{1})); }
 
@@ -75,14 +73,76 @@ std::string scalars(std::initializer_list<Scalar> const& values) {
   return field(5, summary);
 }
 
+std::string content(UpdateRecord const& record) {
+  return content(
+      record.batch,
+      scalars(
+          {{"loss", record.loss}, {"norm", record.norm}, {"lr", record.lr}, {"tokens_per_s", record.tokens_per_s}}));
+}
+std::string content(EvaluationRecord const& record) {
+  return content(record.batch, scalars({{"loss/held-out", record.val_loss}}));
+}
+
 // ---- records
 
 std::uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8u; }
 
-std::string record(std::string const& bytes) {
-  std::string const length = little_endian(std::uint64_t{bytes.size()});
-  return length + little_endian(masked_crc(length)) + bytes + little_endian(masked_crc(bytes));
+/// Of an event of now.
+std::string record(std::string const& content) {
+  std::chrono::duration<double> const now = std::chrono::system_clock::now().time_since_epoch();
+  std::string const event = field(1, now.count()) + content;
+  std::string const length = little_endian(std::uint64_t{event.size()});
+  return length + little_endian(masked_crc(length)) + event + little_endian(masked_crc(event));
 }
+
+// ---- metrics.jsonl
+
+/// NaN for null, as which metrics.jsonl has what is not finite.
+double number(Json const& object, char const* key) {
+  auto const found = object.find(key);
+  bool const is_number = found != object.end() && found->is_number();
+  return is_number ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// What was written of a line; empty for one that has no scalars.
+std::string content_of_line(std::string_view line) {
+  Json const object = Json::parse(line, nullptr, false);
+  bool const counts = object.is_object() && object.contains("batch") && object.at("batch").is_number_integer();
+  if (!counts) return {};
+  auto const batch = object.at("batch").get<std::int64_t>();
+  if (object.contains("val_loss")) {
+    return content(EvaluationRecord{.batch = batch, .val_loss = number(object, "val_loss")});
+  }
+  if (!object.contains("loss")) return {};
+  return content(UpdateRecord{.batch = batch,
+                              .loss = number(object, "loss"),
+                              .norm = number(object, "norm"),
+                              .lr = number(object, "lr"),
+                              .tokens_per_s = number(object, "tokens_per_s")});
+}
+
+/// Of the last line that has scalars.
+std::string last_content(std::string_view metrics) {
+  std::string content;
+  while (content.empty() && !metrics.empty()) {
+    metrics.remove_suffix(metrics.ends_with('\n') ? 1 : 0);
+    auto const begin = metrics.rfind('\n') + 1; // 0 where there is one line alone
+    content = content_of_line(metrics.substr(begin));
+    metrics = metrics.substr(0, begin);
+  }
+  return content;
+}
+
+std::string records_of(std::string const& metrics) {
+  std::string records;
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);) {
+    if (auto const content = content_of_line(line); !content.empty()) records += record(content);
+  }
+  return records;
+}
+
+// ---- files
 
 /// Seconds in the name of the newest file there, whoever wrote it.
 std::int64_t newest_time(std::string const& folder) {
@@ -112,11 +172,12 @@ bool is_plain(std::filesystem::directory_entry const& item) {
   return std::filesystem::is_regular_file(item.symlink_status(gone));
 }
 
-/// NaN for null, as which metrics.jsonl has what is not finite.
-double number(Json const& object, char const* key) {
-  auto const found = object.find(key);
-  bool const is_number = found != object.end() && found->is_number();
-  return is_number ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+/// Whether the newest file has what was last. Then those before it have the rest, or it began with all of it.
+bool is_written(std::string const& metrics, std::string const& folder) {
+  auto const files = event_files(folder);
+  auto const last = last_content(metrics);
+  if (files.empty() || last.empty()) return false;
+  return read_plain_file(files.back()).value_or("").find(last) != std::string::npos;
 }
 
 } // namespace
@@ -147,48 +208,26 @@ std::vector<std::string> event_files(std::string const& folder) {
   return files;
 }
 
-EventFile::EventFile(std::string const& folder, std::int64_t first_batch) : path_(new_name(folder)) {
+EventFile::EventFile(std::string const& folder, std::string const& metrics_file, std::int64_t next_batch) {
   try {
+    std::string const metrics = read_plain_file(metrics_file).value_or("");
+    bool const goes_on = is_written(metrics, folder);
+    path_ = new_name(folder);
     file_ = open_plain_file(path_, O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
-  } catch (Error const& error) {
-    log::warn("{}. TensorBoard sees nothing of this run, metrics.jsonl does", error.what());
+    KOZERO_REQUIRE(file_.is_open(), "'{}' cannot be made (its folder is gone); correct run.dir", path_);
+    write(record(content(0, file_version())) + record(content(goes_on ? next_batch : 0, session_start())) +
+          (goes_on ? "" : records_of(metrics)));
+  } catch (std::exception const& error) { // what TensorBoard shows is not what a run is for
+    log::warn("{}. TensorBoard sees no more of this run, metrics.jsonl does", error.what());
   }
-  write(event(0, file_version()));
-  write(event(first_batch, session_start()));
 }
 
-void EventFile::update(UpdateRecord const& record) {
-  write(event(
-      record.batch,
-      scalars(
-          {{"loss", record.loss}, {"norm", record.norm}, {"lr", record.lr}, {"tokens_per_s", record.tokens_per_s}})));
-}
+void EventFile::update(UpdateRecord const& update) { write(record(content(update))); }
 
-void EventFile::evaluation(EvaluationRecord const& record) {
-  write(event(record.batch, scalars({{"loss/held-out", record.val_loss}})));
-}
+void EventFile::evaluation(EvaluationRecord const& evaluation) { write(record(content(evaluation))); }
 
-void EventFile::all_of(std::string const& metrics_file) {
-  std::istringstream lines(read_plain_file(metrics_file).value_or(""));
-  for (std::string line; std::getline(lines, line);) write_line(line);
-}
-
-void EventFile::write_line(std::string const& line) {
-  Json const object = Json::parse(line, nullptr, false);
-  bool const counts = object.is_object() && object.contains("batch") && object.at("batch").is_number_integer();
-  if (!counts) return;
-  auto const batch = object.at("batch").get<std::int64_t>();
-  if (object.contains("val_loss")) evaluation({.batch = batch, .val_loss = number(object, "val_loss")});
-  if (!object.contains("loss")) return;
-  update({.batch = batch,
-          .loss = number(object, "loss"),
-          .norm = number(object, "norm"),
-          .lr = number(object, "lr"),
-          .tokens_per_s = number(object, "tokens_per_s")});
-}
-
-void EventFile::write(std::string const& event) {
-  if (!file_.is_open() || write_all(file_, record(event))) return;
+void EventFile::write(std::string const& records) {
+  if (!file_.is_open() || write_all(file_, records)) return;
   log::warn("'{}' cannot be written ({}); TensorBoard sees no more of this run, metrics.jsonl does", path_,
             std::strerror(errno));
   file_ = FileDescriptor();

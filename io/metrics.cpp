@@ -6,7 +6,6 @@
 #include "io/plain_file.hpp"
 #include "io/system_error.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -41,7 +40,6 @@ MetricsFile MetricsFile::resume(std::string path, ResumePoint const& point) {
   if (kept.from_another_lineage || point.former == ResumePoint::Former::kept) keep_metrics_file(path);
   MetricsFile file(std::move(path), kept.text);
   file.ends_evaluated_ = kept.evaluated;
-  file.from_another_lineage_ = kept.from_another_lineage;
   return file;
 }
 
@@ -52,17 +50,12 @@ MetricsMark MetricsFile::mark() {
 }
 
 MetricsFile::Found MetricsFile::keep_at(std::string const& path) {
-  struct stat ours = {}, there = {};
-  bool const is_there = ::lstat(path.c_str(), &there) == 0;
-  bool const is_gone = !is_there && errno == ENOENT; // other errors do not say so
-  bool const is_another =
-      is_there && ::fstat(file_.get(), &ours) == 0 && (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino);
-  if (!is_gone && !is_another) {
+  if (is_at(file_, path)) {
     path_ = path;
     return Found::in_place;
   }
   try {
-    write_anew(path, is_another);
+    write_anew(path);
     return Found::written_anew;
   } catch (Error const& error) { // the next look tries again
     if (!std::exchange(is_without_place_, true)) log::warn("{}; the run goes on without", error.what());
@@ -70,8 +63,8 @@ MetricsFile::Found MetricsFile::keep_at(std::string const& path) {
   }
 }
 
-void MetricsFile::write_anew(std::string const& path, bool another_is_there) {
-  if (another_is_there) keep_metrics_file(path);
+void MetricsFile::write_anew(std::string const& path) {
+  keep_metrics_file(path);
   std::string text = read_all(file_); // a file that was removed lives on while it is open, but for that of another host
   text.resize(text.rfind('\n') + 1);
   for (auto const& line : waiting_) text += line;

@@ -67,8 +67,6 @@ public:
 
   /// The last line that a resumed run kept is the evaluation of the batch from which it goes on.
   bool ends_evaluated() const { return ends_evaluated_; }
-  /// The lines that a resumed run kept were not those of the file that was there.
-  bool is_from_another_lineage() const { return from_another_lineage_; }
   /// All lines so far, for a checkpoint; they are on disk then, as far as the system can do that.
   MetricsMark mark();
 
@@ -83,7 +81,7 @@ private:
   void put_waiting();
   bool put(std::string const& line);
   void tell_of_end_of_failure();
-  void write_anew(std::string const& path, bool another_is_there);
+  void write_anew(std::string const& path);
   void count(std::string const& text);
 
   std::string path_;
@@ -96,7 +94,6 @@ private:
   bool is_failing_ = false;         // the last write failed
   bool is_without_place_ = false;   // as keep_at() has told
   bool ends_evaluated_ = false;
-  bool from_another_lineage_ = false;
 };
 
 } // namespace kozero

@@ -86,6 +86,13 @@ std::optional<std::string> read_plain_file(std::string const& path) {
   return text;
 }
 
+bool is_at(FileDescriptor const& file, std::string const& path, FileDescriptor const& folder) {
+  struct stat ours = {}, there = {};
+  if (::fstatat(folder.get(), path.c_str(), &there, 0) != 0) return errno != ENOENT && errno != ENOTDIR;
+  if (::fstat(file.get(), &ours) != 0) return errno != ESTALE; // NFS: removed by another host
+  return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
 FileDescriptor replace_file(std::string const& path, std::string_view text) {
   std::string const partial = path + ".partial";
   ::unlink(partial.c_str()); // of a killed run, or somebody's link

@@ -24,6 +24,10 @@ std::string read_all(FileDescriptor const& file);
 /// Nothing where there is no such file; errors as open_plain_file.
 std::optional<std::string> read_plain_file(std::string const& path);
 
+/// Whether a path still leads to an open file or folder; as long as that cannot be told, it does. Relative ones are
+/// seen from `folder`.
+bool is_at(FileDescriptor const& file, std::string const& path, FileDescriptor const& folder = {});
+
 /// Puts a new file of this text, on disk already, in the place of what is there, a folder excepted: a kill leaves the
 /// one or the other. It comes back open for appending. Error where that cannot be.
 FileDescriptor replace_file(std::string const& path, std::string_view text);

@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -109,7 +108,7 @@ void RunFolder::remove_checkpoints() const {
 void RunFolder::write_deck(std::string const& text) const { replace_file(deck_file(), text); }
 
 RunFolder::Found RunFolder::look() {
-  if (stands_at(path_)) {
+  if (is_at(folder_, path_)) {
     if (!lock_->is_in(folder_)) {
       log::warn("'{}/lock' was removed while the run goes on; it is made anew", path_);
       lock_.reset();
@@ -130,19 +129,11 @@ RunFolder::Found RunFolder::look() {
   return Found::made_anew;
 }
 
-/// As long as that cannot be told, it does.
-bool RunFolder::stands_at(std::string const& path) const {
-  struct stat ours = {}, there = {};
-  if (::stat(path.c_str(), &there) != 0) return errno != ENOENT && errno != ENOTDIR;
-  if (::fstat(folder_.get(), &ours) != 0) return errno != ESTALE; // NFS: removed by another host
-  return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-}
-
 /// Where the system knows the folder; nothing where it was removed, or moved by another host.
 std::optional<std::string> RunFolder::present_path() const {
   std::error_code unknown;
   std::string const path = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", folder_.get()), unknown);
-  if (unknown || !stands_at(path)) return {};
+  if (unknown || !is_at(folder_, path)) return {};
   return path;
 }
 

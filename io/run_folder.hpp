@@ -43,7 +43,6 @@ public:
 
 private:
   void take(std::chrono::milliseconds patience);
-  bool stands_at(std::string const& path) const;
   std::optional<std::string> present_path() const;
 
   std::string path_;

@@ -9,7 +9,6 @@
 #include "io/plain_file.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -124,10 +123,7 @@ RunLock::RunLock(std::string const& folder, std::chrono::milliseconds patience) 
               "there",
               folder, std::strerror(errno));
   }
-  struct stat ours = {}, there = {};
-  bool const is_there = ::fstat(file_.get(), &ours) == 0 && ::lstat(path.c_str(), &there) == 0 &&
-                        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-  if (!is_there) { // and perhaps made anew by the run that has the folder
+  if (!is_at(file_, path)) { // and perhaps made anew by the run that has the folder
     throw InputError(fmt::format("'{}' was removed while it was waited for (by hand?); look which run has the folder, "
                                  "then start again",
                                  path));
@@ -136,11 +132,6 @@ RunLock::RunLock(std::string const& folder, std::chrono::milliseconds patience) 
   KOZERO_REQUIRE(written, "'{}' cannot be written ({}); free space or correct run.dir", path, std::strerror(errno));
 }
 
-bool RunLock::is_in(FileDescriptor const& folder) const {
-  struct stat ours = {}, there = {};
-  if (::fstat(file_.get(), &ours) != 0) return false;
-  if (::fstatat(folder.get(), name, &there, AT_SYMLINK_NOFOLLOW) != 0) return errno != ENOENT;
-  return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-}
+bool RunLock::is_in(FileDescriptor const& folder) const { return is_at(file_, name, folder); }
 
 } // namespace kozero

@@ -2,7 +2,6 @@
 
 #include "core/error.hpp"
 #include "core/heartbeat.hpp"
-#include "io/foreign_format.hpp"
 #include "io/token_doubts.hpp"
 
 #include <algorithm>
@@ -65,11 +64,17 @@ std::uint32_t header_word(DataFile const& file, std::int64_t index) {
   return decode<4>(bytes.data());
 }
 
+std::optional<ForeignFormat> format_it_begins_as(DataFile const& file) {
+  std::array<std::byte, foreign_head_bytes> bytes;
+  auto const head = std::span(bytes).first(static_cast<std::size_t>(std::min(file.size(), std::ssize(bytes))));
+  file.read(0, head);
+  return foreign_format(head);
+}
+
 } // namespace
 
 TokenFile::TokenFile(std::string path, DataFormat format, std::int64_t vocabulary)
-    : file_(std::move(path)), vocabulary_(vocabulary) {
-  refuse_foreign_format();
+    : file_(std::move(path)), foreign_(format_it_begins_as(file_)), vocabulary_(vocabulary) {
   interpret(format);
   fingerprint_ = fingerprint_of(file_, count_);
   if (file_.size() <= checked_at_start_bytes) {
@@ -79,19 +84,14 @@ TokenFile::TokenFile(std::string path, DataFormat format, std::int64_t vocabular
   file_.expect(DataFile::Access::random); // windows are read in shuffled order
 }
 
-void TokenFile::refuse_foreign_format() const {
-  std::array<std::byte, foreign_head_bytes> bytes;
-  auto const head = std::span(bytes).first(static_cast<std::size_t>(std::min(file_.size(), std::ssize(bytes))));
-  file_.read(0, head);
-  if (auto const foreign = foreign_format(head)) {
-    throw InputError(
-        fmt::format("'{}' is {} (text or token ids are needed); {}", path(), foreign->name, foreign->advice));
-  }
-}
-
 void TokenFile::interpret(DataFormat format) {
   std::uint32_t const magic = header_word(file_, 0);
   bool const is_llmc = llmc_kind(magic) || magic == llmc_evaluation_magic;
+  bool const may_be_ids = format != DataFormat::automatic && format != DataFormat::llmc;
+  if (foreign_ && !may_be_ids) {
+    throw InputError(fmt::format("'{}' is {} (text or token ids are needed); {}, or set data.format to what it is",
+                                 path(), foreign_->name, foreign_->advice));
+  }
   switch (format) {
   case DataFormat::llmc: return interpret_llmc("data.format");
   case DataFormat::automatic:
@@ -106,11 +106,7 @@ void TokenFile::interpret(DataFormat format) {
   case DataFormat::text:
   case DataFormat::uint16:
   case DataFormat::uint32:
-    if (is_llmc && format != DataFormat::text) {
-      throw InputError(fmt::format("'{}' starts with llm.c's magic number {} (its header would be read as tokens); "
-                                   "set data.format to llmc or auto",
-                                   path(), magic));
-    }
+    if (is_llmc && format != DataFormat::text) foreign_ = {"a file of llm.c", "set data.format to llmc or auto"};
     if (format == DataFormat::uint16 && vocabulary_ > ids_of_16_bits) {
       throw InputError(
           fmt::format("'{}' cannot have ids of 16 bits (data.format is uint16, and model.vocabulary is {}); "
@@ -216,6 +212,7 @@ std::vector<std::string> TokenFile::doubts() const {
   auto const add = [&](std::string const& doubt) {
     lines.push_back(fmt::format("'{}', read as {}: {}", path(), description_, doubt));
   };
+  if (foreign_) add(fmt::format("it begins as if it were {}; if so, {}", foreign_->name, foreign_->advice));
   if (auto const doubt = doubt_about(sample(), width_)) add(*doubt);
   // Some models have a few ids beside the bytes.
   if (is_text() && vocabulary_ > 512) {

@@ -2,8 +2,10 @@
 #include "config/config.hpp"
 #include "io/data_file.hpp"
 #include "io/data_fingerprint.hpp"
+#include "io/foreign_format.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +24,9 @@ namespace kozero {
 ///
 /// Every id that `read` hands out is below the vocabulary. Files of up to `checked_at_start_bytes` are checked whole
 /// when opened; a larger one, whose scan would delay the start by minutes, only where it is read. What is wrong in a
-/// file is an InputError that names file, offset and value, or the format where it is an archive, an array of NumPy and
-/// the like; a file that cannot be read any more is an Error.
+/// file is an InputError that names file, offset and value; a file that cannot be read any more is an Error. One that
+/// begins as an archive, an array of NumPy and the like is refused by name, but read where the format is given, as ids
+/// may begin so too: that is a doubt.
 ///
 ///     TokenFile file("train.bin", DataFormat::automatic, 50257);
 ///     std::vector<std::int32_t> window(1025);
@@ -49,7 +52,6 @@ public:
   void read(std::int64_t first, std::span<std::int32_t> out) const;
 
 private:
-  void refuse_foreign_format() const;
   void interpret(DataFormat format);
   void interpret_raw(DataFormat format, std::string const& reason);
   void interpret_llmc(std::string const& reason);
@@ -60,6 +62,7 @@ private:
   [[noreturn]] void refuse_token(std::int64_t index, std::uint32_t id) const;
 
   DataFile file_;
+  std::optional<ForeignFormat> foreign_; // as which it begins
   std::int64_t vocabulary_;
   std::int64_t header_bytes_ = 0;
   std::int64_t width_ = 1; // bytes a token

@@ -201,8 +201,10 @@ private:
 
   void reproducibility() {
     if (!sound({"run.reproducibility"}) || config_.run.reproducibility != Reproducibility::topology) return;
-    Names const gradients = {"precision.gradients", "run.reproducibility"};
-    if (sound(gradients) && config_.precision.gradients == GradientType::compute) {
+    Names const gradients = {"precision.gradients", "run.reproducibility", "precision.compute"};
+    bool const has_16_bits =
+        config_.precision.compute != ComputeType::fp32 && config_.precision.gradients == GradientType::compute;
+    if (sound(gradients) && has_16_bits) {
       fault(gradients,
             "compute does not go with run.reproducibility: topology (16-bit sums are rounded as often as they "
             "are cut between ranks); write fp32");

@@ -67,7 +67,7 @@ void Trainer::start() {
     if (input_.overwrite) input_.held_folder->remove_checkpoints();
     input_.held_folder->write_deck(input_.resolved_deck);
     metrics_.emplace(open_metrics());
-    if (input_.config.metrics.tensorboard) open_events();
+    open_events();
     return metrics_->ends_evaluated();
   });
   if (any_rank(evaluated) && training_->counters().updates_applied == looked_at_) { // not one of before a drain
@@ -89,13 +89,11 @@ MetricsFile Trainer::open_metrics() const {
                        : MetricsFile::create(path);
 }
 
-/// Events of former files count up to this batch; where they are not those of metrics.jsonl, they are written anew.
+/// Where the deck asks for them.
 void Trainer::open_events() {
+  if (!input_.config.metrics.tensorboard) return;
   RunFolder const& folder = *input_.held_folder;
-  std::int64_t const seen = training_->counters().batches_seen;
-  bool const anew = !input_.resume || metrics_->is_from_another_lineage();
-  events_.emplace(folder.path(), anew ? 0 : seen + 1);
-  if (input_.resume && anew) events_->all_of(folder.metrics_file());
+  events_.emplace(folder.path(), folder.metrics_file(), training_->counters().batches_seen + 1);
 }
 
 /// Rank 0's: follows a folder that was moved, and makes anew what was removed.
@@ -103,11 +101,9 @@ void Trainer::look_after_folder() {
   folder_seen_ = std::chrono::steady_clock::now();
   RunFolder& folder = *input_.held_folder;
   auto const found = folder.look();
-  if (found == RunFolder::Found::made_anew) {
-    folder.write_deck(input_.resolved_deck);
-    if (events_) events_.emplace(folder.path(), 0);
-  }
+  if (found == RunFolder::Found::made_anew) folder.write_deck(input_.resolved_deck);
   bool const anew = metrics_->keep_at(folder.metrics_file()) == MetricsFile::Found::written_anew;
+  if (found == RunFolder::Found::made_anew) open_events(); // with what the metrics have
   if (anew && found == RunFolder::Found::in_place) {
     log::warn("'{}' was removed while the run goes on; its lines are written anew", folder.metrics_file());
   }

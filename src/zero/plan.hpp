@@ -19,9 +19,10 @@ struct Sharding {
 };
 
 inline Sharding sharding_of(Config const& config) {
+  bool const is_fp32 = config.precision.compute == ComputeType::fp32; // then it is the type of either choice
   return {.zero = config.zero,
           .offload = config.offload,
-          .gradients = config.precision.gradients,
+          .gradients = is_fp32 ? GradientType::fp32 : config.precision.gradients,
           .sums = config.run.reproducibility == Reproducibility::topology ? SumOrder::tree : SumOrder::ascending};
 }
 

@@ -50,6 +50,18 @@ std::vector<std::string> with(std::vector<std::string> all, std::vector<std::str
   return all;
 }
 
+/// Of each file for TensorBoard, by name, the batches that it has.
+std::vector<int> batches_of_events(Workshop const& shop, std::string const& run) {
+  std::vector<fs::path> files;
+  for (auto const& item : fs::directory_iterator(shop.file(run))) {
+    if (item.path().extension() == ".kozero") files.push_back(item.path());
+  }
+  std::ranges::sort(files);
+  std::vector<int> counts;
+  for (auto const& file : files) counts.push_back(times(shop.read(run / file.filename()), "tokens_per_s"));
+  return counts;
+}
+
 std::vector<std::string> const endless = {"run.updates=1000000"};
 
 } // namespace
@@ -218,7 +230,8 @@ TEST_CASE("a run whose folder is removed makes it anew, says so once, and loses 
   Workshop const shop;
   for (int const ranks : {1, 2}) {
     std::string const run = "run " + std::to_string(ranks);
-    Program program(on_ranks(ranks, shop.train(run, {"run.updates=1000000", "checkpoint.every=500", "zero.stage=1"})));
+    Program program(on_ranks(ranks, shop.train(run, {"run.updates=1000000", "checkpoint.every=500", "zero.stage=1",
+                                                     "metrics.tensorboard=true"})));
     wait_for_lines(shop, run, 50);
     fs::remove_all(shop.file(run));
     wait_for_lines(shop, run, 100);
@@ -232,7 +245,24 @@ TEST_CASE("a run whose folder is removed makes it anew, says so once, and loses 
     std::int64_t const updates = shop.metrics(run).back().at("updates_applied");
     CHECK(shop.newest_step(run) == updates);
     CHECK(batches(shop, run) == batches_to(static_cast<int>(updates)));
+    CHECK(batches_of_events(shop, run) == std::vector{static_cast<int>(updates)});
   }
+}
+
+TEST_CASE("files for TensorBoard have the batches of runs that wrote none") {
+  Workshop const shop;
+  auto const go_on = [&](int updates, std::string const& wanted) {
+    auto const run = run_program(shop.train(
+        "run", {"run.updates=" + std::to_string(updates), "--resume", "auto", "metrics.tensorboard=" + wanted}));
+    INFO(run.err);
+    CHECK(run.status == 0);
+    return batches_of_events(shop, "run");
+  };
+  CHECK(go_on(3, "false").empty());
+  CHECK(go_on(5, "true") == std::vector{5});
+  CHECK(go_on(6, "true") == std::vector{5, 1});
+  CHECK(go_on(8, "false") == std::vector{5, 1});
+  CHECK(go_on(9, "true") == std::vector{5, 1, 9});
 }
 
 TEST_CASE("a run that is at its end saves again where its checkpoint was removed") { // CASES 42

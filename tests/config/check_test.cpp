@@ -117,6 +117,8 @@ TEST_CASE("the same bits on any number of ranks want one batch for all of them",
   CHECK(check(config).warnings.empty());
   for (std::int64_t const ranks : {1, 2, 4, 8, 1024}) CHECK_NOTHROW(check_ranks(config, ranks));
   for (std::int64_t const ranks : {3, 6, 7, 96}) CHECK_THROWS_AS(check_ranks(config, ranks), InputError);
+  config.precision = {.compute = ComputeType::fp32, .gradients = GradientType::compute}; // which is fp32 too
+  CHECK(check(config).faults.empty());
   config.run.reproducibility = Reproducibility::rerun;
   CHECK_NOTHROW(check_ranks(config, 3));
 }

@@ -289,6 +289,20 @@ TEST_CASE("the checkpoint that was saved last wins, whatever the link says") { /
     write(at_30 / "checkpoint.h5", "no HDF5");
     CHECK(found() == "step-00000030"); // who opens it says that it is damaged
   }
+  SECTION("saved beside later ones that cannot be read for a while") {
+    std::vector<std::string> kept;
+    for (fs::path const& checkpoint : {at_20, at_30}) {
+      kept.push_back(contents(checkpoint / "checkpoint.h5"));
+      write(checkpoint / "checkpoint.h5", "no HDF5");
+    }
+    std::int64_t const generation = CheckpointReader(save(15)).info().generation;
+    write(at_20 / "checkpoint.h5", kept[0]);
+    write(at_30 / "checkpoint.h5", kept[1]);
+    lead(at_30);
+    CHECK(found() == "step-00000015");
+    CHECK(CheckpointReader(save(10)).info().generation == generation + 1);
+    CHECK(found() == "step-00000010");
+  }
 }
 
 TEST_CASE("what the system refuses comes with its own remedy") { // CASES 43

@@ -110,9 +110,9 @@ TEST_CASE("the checksum is that of RFC 3720") {
   CHECK(crc32c("") == 0);
 }
 
-TEST_CASE("a file begins with its version and where the run goes on, then has the scalars of each batch") {
+TEST_CASE("a file begins with its version and where the run begins, then has the scalars of each batch") {
   TemporaryFolder const folder;
-  EventFile file(folder.path(), 300);
+  EventFile file(folder.path(), folder.file("metrics.jsonl"), 300);
   file.update(
       {.batch = 300, .loss = 2.5, .norm = std::numeric_limits<double>::quiet_NaN(), .lr = 1e-3, .tokens_per_s = 7});
   file.evaluation({.batch = 300, .updates_applied = 299, .val_loss = 3.25});
@@ -121,7 +121,7 @@ TEST_CASE("a file begins with its version and where the run goes on, then has th
   REQUIRE(events.size() == 4);
   CHECK(events[0].bytes(3) == "brain.Event:2");
   CHECK(events[0].real(1) > 1.7e9);
-  CHECK(events[1].integer(2) == 300);
+  CHECK(events[1].integer(2) == 0);
   CHECK(Message(events[1].bytes(7)).integer(1) == 1); // SessionLog.START
   CHECK(events[2].integer(2) == 300);
   auto const update = scalars(events[2]);
@@ -138,24 +138,76 @@ TEST_CASE("a later start's file comes behind those that are there") {
   folder.write("events.out.tfevents.9000000000.other", "of another host, whose clock is ahead");
   std::vector<std::string> names;
   for (int i = 0; i < 3; ++i) {
-    EventFile const file(folder.path(), 0);
+    EventFile const file(folder.path(), folder.file("metrics.jsonl"), 1);
     REQUIRE(event_files(folder.path()).size() == names.size() + 1);
     names.push_back(event_files(folder.path()).back());
     CHECK(names.back() > folder.file("events.out.tfevents.9000000000.other"));
   }
 }
 
-TEST_CASE("curves are made anew from metrics.jsonl") {
+TEST_CASE("what metrics.jsonl has and former files lack is written anew, and nothing else") {
   TemporaryFolder const folder;
-  auto const metrics =
-      folder.write("metrics.jsonl", "{\"batch\":1,\"loss\":2.0,\"norm\":null,\"lr\":0.5,\"tokens_per_s\":9}\n"
-                                    "{\"batch\":1,\"updates_applied\":1,\"val_loss\":1.5}\n"
-                                    "{\"event\":\"note\",\"batch\":1,\"text\":\"x\"}\n{\"event\":\"end\",\"loss\":1}\n"
-                                    "nonsense\n[1]\n{\"batch\":\"x\",\"loss\":1}\n{\"batch\":2,\"loss\":");
-  EventFile(folder.path(), 0).all_of(metrics);
-  auto const events = events_in(folder, event_files(folder.path())[0]);
+  std::string lines = "{\"batch\":1,\"loss\":2.0,\"norm\":null,\"lr\":0.5,\"tokens_per_s\":9}\n"
+                      "{\"batch\":1,\"updates_applied\":1,\"val_loss\":1.5}\n"
+                      "{\"event\":\"note\",\"batch\":1,\"text\":\"x\"}\n{\"event\":\"end\",\"loss\":1}\n"
+                      "nonsense\n[1]\n{\"batch\":\"x\",\"loss\":1}\n{\"batch\":2,\"loss\":";
+  auto const begin = [&](std::int64_t next_batch) {
+    return EventFile(folder.path(), folder.write("metrics.jsonl", lines), next_batch);
+  };
+  auto const newest = [&] { return events_in(folder, event_files(folder.path()).back()); };
+  begin(2);
+  auto const events = newest();
   REQUIRE(events.size() == 4);
+  CHECK(events[1].integer(2) == 0);
   CHECK(scalars(events[2]).at("loss") == 2);
   CHECK(std::isnan(scalars(events[2]).at("norm")));
   CHECK(scalars(events[3]).at("loss/held-out") == 1.5f);
+
+  UpdateRecord const second{.batch = 2, .loss = 0.1, .norm = 1.0 / 3, .lr = 1e-3, .tokens_per_s = 12345.678};
+  auto const goes_on = [&](std::uint64_t next_batch) {
+    REQUIRE(newest().size() == 2);
+    CHECK(newest()[1].integer(2) == next_batch);
+  };
+  {
+    EventFile file = begin(2);
+    goes_on(2);
+    file.update(second);
+  }
+  lines = "{\"batch\":2,\"loss\":0.1,\"norm\":0.3333333333333333,\"lr\":0.001,\"tokens_per_s\":12345.678}\n";
+  SECTION("all is there") {
+    begin(3);
+    goes_on(3);
+  }
+  SECTION("a batch while there were no events") {
+    lines += "{\"batch\":3,\"loss\":0.2,\"norm\":1,\"lr\":0.001,\"tokens_per_s\":1}\n";
+    begin(4);
+    REQUIRE(newest().size() == 4);
+    CHECK(newest()[1].integer(2) == 0);
+    CHECK(newest()[2].integer(2) == 2);
+    CHECK(newest()[3].integer(2) == 3);
+  }
+  SECTION("another lineage") {
+    lines = "{\"batch\":2,\"loss\":0.5,\"norm\":1,\"lr\":0.001,\"tokens_per_s\":1}\n";
+    begin(3);
+    REQUIRE(newest().size() == 3);
+    CHECK(newest()[1].integer(2) == 0);
+    CHECK(scalars(newest()[2]).at("loss") == 0.5f);
+  }
+  SECTION("files that are lost") {
+    for (auto const& file : event_files(folder.path())) std::filesystem::remove(file);
+    begin(3);
+    CHECK(newest().size() == 3);
+  }
+}
+
+TEST_CASE("what cannot be read or made ends no run") {
+  TemporaryFolder const folder;
+  auto const ends_quietly = [](std::string const& in, std::string const& metrics) {
+    EventFile events(in, metrics, 1);
+    events.update({.batch = 1});
+    return event_files(in).empty();
+  };
+  CHECK(ends_quietly(folder.path(), folder.path())); // metrics.jsonl is a folder
+  CHECK(ends_quietly(folder.file("gone"), folder.file("gone/metrics.jsonl")));
+  CHECK(ends_quietly(folder.write("file", ""), folder.file("metrics.jsonl")));
 }

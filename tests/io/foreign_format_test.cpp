@@ -5,8 +5,9 @@
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 
-#include <array>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 using namespace kozero;
 using namespace kozero::test;
@@ -61,12 +62,26 @@ TEST_CASE("texts and token ids are no such files, whatever they begin with") {
   }
 }
 
-TEST_CASE("a foreign file is refused by name, with what to do, in every format") { // CASES 38
+TEST_CASE("a foreign file is refused by name, with what to do") { // CASES 38
   TemporaryFolder const folder;
   std::string const path = folder.write("ids.npy", "\x93NUMPY\x01\0v\0{'descr': '<u2'}\n\x01\0\x02\0"s);
-  for (DataFormat const format :
-       {DataFormat::automatic, DataFormat::text, DataFormat::uint16, DataFormat::uint32, DataFormat::llmc}) {
+  for (DataFormat const format : {DataFormat::automatic, DataFormat::llmc}) {
     CHECK(contains(message_of<InputError>([&] { TokenFile(path, format, 50257); }),
-                   {"ids.npy", "is a NumPy array (.npy)", "; write the ids alone", "tofile"}));
+                   {"ids.npy", "is a NumPy array (.npy)", "; write the ids alone", "tofile", "data.format"}));
   }
+}
+
+TEST_CASE("where the deck gives the format, ids that begin as a foreign file are read and doubted") { // CASES 38
+  TemporaryFolder const folder;
+  std::string const path = folder.write("ids.bin", "PAR1\x15\x04\x15\x20"s); // 16720, 12626, …
+  TokenFile const ids(path, DataFormat::uint16, 50257);
+  std::vector<std::int32_t> two(2);
+  ids.read(0, two);
+  CHECK(two == std::vector<std::int32_t>{0x4150, 0x3152});
+  for (auto const& [format, vocabulary] : {std::pair{DataFormat::text, 256}, std::pair{DataFormat::uint16, 50257}}) {
+    auto const doubts = TokenFile(path, format, vocabulary).doubts();
+    REQUIRE(!doubts.empty());
+    CHECK(contains(doubts.front(), {"ids.bin", "as if it were a Parquet file; if so, write its token ids"}));
+  }
+  CHECK(contains(message_of<InputError>([&] { TokenFile(path, DataFormat::automatic, 50257); }), {"a Parquet file"}));
 }

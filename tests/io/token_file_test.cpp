@@ -191,9 +191,11 @@ TEST_CASE("a header that is wrong is refused with file, offset and value") {
   CHECK(contains(of(""), {"0 bytes", "1024"}));
 }
 
-TEST_CASE("a header is not read as tokens") {
+TEST_CASE("a header is read as tokens only where the deck says so, and is doubted") {
   TemporaryFolder const folder;
   std::string const path = folder.write("t.bin", llmc(20240520, 1, 1, packed({1}, 2)));
-  CHECK(contains(refusal(path, DataFormat::uint16, 65536), {"t.bin", "20240520", "llmc"}));
-  CHECK(contains(refusal(path, DataFormat::uint32, 1 << 30), {"20240520", "llmc"}));
+  TokenFile const file(path, DataFormat::uint16, 65536);
+  CHECK(file.size() == 513);
+  CHECK(contains(file.doubts().front(), {"t.bin", "read as uint16", "a file of llm.c", "set data.format to llmc"}));
+  CHECK(contains(refusal(path, DataFormat::uint32, 128256), {"id 20240520 ", "byte offset 0,"}));
 }

@@ -20,11 +20,16 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 head -c 1400 "$here/../../CONTRIBUTING.md" >text
 
+# train OVERRIDES…
+train() {
+  "$kozero" train "$deck" run.dir=run data.train=text data.format=text data.validation=0.1 evaluate.every=2 \
+    checkpoint.keep=9 metrics.tensorboard=true "$@" >log 2>&1 || { cat log && exit 1; }
+}
+
 # agrees NAME OVERRIDES…: trains, and compares what TensorBoard shows with what was written.
 agrees() {
   printf '== %s\n' "$1"
-  "$kozero" train "$deck" run.dir=run data.train=text data.format=text data.validation=0.1 metrics.tensorboard=true \
-    evaluate.every=2 "${@:2}" >log 2>&1 || { cat log && exit 1; }
+  train "${@:2}"
   "$python" "$here/read_events.py" run
 }
 
@@ -32,4 +37,6 @@ agrees "a run" run.updates=6 checkpoint.every=3
 agrees "one that goes on" run.updates=8 checkpoint.every=4 --resume
 agrees "one that branches off" run.updates=5 checkpoint.every=9 --resume-from run/checkpoints/step-00000003
 agrees "back on the former branch" run.updates=10 --resume-from run/checkpoints/step-00000008
+train run.updates=12 metrics.tensorboard=false --resume
+agrees "one that goes on after a start without events" run.updates=13 --resume
 agrees "one that starts anew in its folder" run.updates=3 run.seed=7 --overwrite

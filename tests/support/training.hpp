@@ -9,6 +9,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/world.hpp"
 #include "train/trainer.hpp"
+#include "zero/plan.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -140,7 +141,7 @@ inline Metrics trained(Config const& config, std::string const& folder, Group co
 /// Reductions of gradients in one batch, as FaultyCollectives counts them.
 inline std::int64_t reductions_a_batch(Config const& config, int ranks) {
   auto const blocks = static_cast<std::int64_t>(architecture_of(config.model)->layout().size());
-  return config.zero.stage >= 2 ? blocks * batch_shape(config.batch, ranks).accumulate : blocks;
+  return blocks * Plan(sharding_of(config), 0, ranks, batch_shape(config.batch, ranks).accumulate).reductions();
 }
 
 } // namespace kozero::test

@@ -7,6 +7,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <bit>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -73,18 +74,20 @@ struct Case {
   std::int64_t stage = 0;
   std::int64_t accumulate = 1;
   OffloadConfig offload;
+  Reproducibility reproducibility = Reproducibility::rerun;
 };
 
 std::string describe(Case const& of) {
-  return fmt::format("compute {} gradients {} stage {} accumulate {} offload {} ratio {} delays {}",
+  return fmt::format("compute {} gradients {} stage {} accumulate {} offload {} ratio {} delays {} topology {}",
                      static_cast<int>(of.compute), static_cast<int>(of.gradients), of.stage, of.accumulate,
-                     static_cast<int>(of.offload.optimizer), of.offload.ratio, of.offload.delays());
+                     static_cast<int>(of.offload.optimizer), of.offload.ratio, of.offload.delays(),
+                     static_cast<int>(of.reproducibility));
 }
 
 class Meaning {
 public:
   Meaning(Config const& config, Case const& of, Training const& training, Group const& group)
-      : plan_(sharding_of(config), group.rank(), group.size()) {
+      : plan_(sharding_of(config), group.rank(), group.size(), of.accumulate) {
     for (auto const& piece : plan_.pieces(architecture_of(config.model)->layout())) {
       if (piece.space != Space::host || piece.interval.empty()) continue;
       host_ = true;
@@ -92,14 +95,18 @@ public:
       tiles_ += (piece.interval.size() + (1 << 20) - 1) >> 20;
     }
     bool const delays = of.offload.delays();
+    bool const topology = of.reproducibility == Reproducibility::topology;
+    std::int64_t const reductions = plan_.reductions();
     times_ = {{"1", 1},
               {"A", of.accumulate},
               {"T", tiles_},
-              {"(A - 1) C", (of.accumulate - 1) * parts_},
+              {"(R - 1) C", (reductions - 1) * parts_},
+              {"⌈R/2⌉ C", (reductions + 1) / 2 * parts_},
               {"G", group.size() > 1 ? training.planned_traffic().parameters.calls : 0}};
     holds_ = {{"always", true},
               {"state on the host", host_},
-              {"state on the host, stages 2 and 3", host_ && of.stage >= 2},
+              {"state on the host, `topology`, R > 1", host_ && topology && reductions > 1},
+              {"state on the host, no `topology`", host_ && !topology},
               {"state on the host, no delay", host_ && !delays},
               {"delayed updates", delays},
               {"MPI reaches device memory", host_reaches_device}};
@@ -160,6 +167,10 @@ std::vector<Case> cases() {
         for (auto const& offload : offloads) {
           if (stage == 0 && offload.optimizer == OffloadTarget::host) continue;
           for (std::int64_t const accumulate : {1, 3}) all.push_back({compute, gradients, stage, accumulate, offload});
+          if (compute != ComputeType::fp32) continue;
+          for (std::int64_t const accumulate : {3, 4, 6}) {
+            all.push_back({compute, gradients, stage, accumulate, offload, Reproducibility::topology});
+          }
         }
       }
     }
@@ -172,6 +183,7 @@ class Warm {
 public:
   Warm(Case const& of, std::string const& text_file, Group const& group) {
     SmallRunOptions options{.stage = of.stage, .offload = of.offload, .gradients = of.gradients, .micro = 2};
+    options.reproducibility = of.reproducibility;
     gpt2_of(options.model).layers = 2;
     options.accumulate = of.accumulate;
     setup_ = setup_of<float>(options, group.size());
@@ -223,6 +235,8 @@ TEST_CASE_METHOD(World, "a step takes no memory, copies nothing pageable, and wa
   REQUIRE(!waits.empty());
   for (Case const& of : cases()) {
     INFO(describe(of));
+    bool const cuts_no_tree = !std::has_single_bit(static_cast<unsigned>(world.size()));
+    if (of.reproducibility == Reproducibility::topology && cuts_no_tree) continue; // is refused
     Warm training(of, text, world);
     Meaning const meaning(training.config(), of, *training, world);
     Activity const before = activity();

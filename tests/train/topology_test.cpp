@@ -43,7 +43,12 @@ Config with(Config config, Link const& link) {
   return config;
 }
 
-/// Goes on with the run until its last rank hears a signal, in the third batch from here.
+std::int64_t batches_seen(std::optional<std::filesystem::path> const& checkpoint) {
+  return checkpoint ? CheckpointReader(*checkpoint).info().counters.batches_seen : 0;
+}
+
+/// Goes on with the run until its last rank hears a signal, in the third batch from here. That is given up between two
+/// micro-batches, where it is reduced more than once and no update is made beside it.
 void run_and_stop(Group const& group, Config const& config, std::string const& run) {
   std::int64_t const moment = 2 * reductions_a_batch(config, group.size());
   FaultyCollectives signalled(group, [&](std::int64_t reduction, auto const&) {
@@ -52,8 +57,12 @@ void run_and_stop(Group const& group, Config const& config, std::string const& r
   std::optional<std::filesystem::path> from;
   if (std::filesystem::exists(run + "/checkpoints")) from = resolve_checkpoint(run);
   group.ranks.barrier();
+  std::int64_t const before = batches_seen(from);
   CHECK(run_trainer(config, run, signalled, from) == RunEnd::stopped_early);
   SignalListener::forget();
+  Plan const plan(sharding_of(config), 0, group.size(), batch_shape(config.batch, group.size()).accumulate);
+  bool const whole = plan.reductions() == 1;
+  if (!plan.delays()) CHECK(batches_seen(resolve_checkpoint(run)) == before + (whole ? 3 : 2));
 }
 
 /// On all ranks, then half of them, then one, each link of the chain in its own way.
@@ -92,6 +101,16 @@ TEST_CASE_METHOD(RunFixture,
   config.precision.compute = ComputeType::fp16;
   config.precision.loss_scale.initial = 0x1p24; // overflows at first
   check_chain(*this, config, {Link{0, {}}, Link{2, on_host}, Link{3, {}}}, "fp16");
+}
+
+TEST_CASE_METHOD(RunFixture, "so does one whose micro-batches ranks share by threes, each of several windows") {
+  config.run.reproducibility = Reproducibility::topology;
+  config.data.validation = "0.1";
+  config.batch = {.micro = 2, .accumulate = {}, .global = 48};
+  config.precision.gradients = GradientType::compute; // of fp32
+  OffloadConfig const on_host{.optimizer = OffloadTarget::host, .ratio = 0.5};
+  check_chain(*this, config, {Link{1, on_host}, Link{2, on_host}, Link{0, {}}}, "in a row first");
+  check_chain(*this, config, {Link{3, {}}, Link{0, {}}, Link{1, {}}}, "in a row later");
 }
 
 TEST_CASE_METHOD(RunFixture, "stopped with an update pending, a delayed run ends as on one rank") { // CASES 15

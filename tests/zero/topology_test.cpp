@@ -95,7 +95,6 @@ SmallRunOptions options_of(std::int64_t leaves, std::int64_t ranks) {
   SmallRunOptions options{.accumulate = leaves / ranks, .updates = 4};
   options.optimizer.clip = 0.5;
   options.reproducibility = Reproducibility::topology;
-  options.held_out = leaves + 5; // of the second batch some ranks have nothing
   return options;
 }
 
@@ -118,6 +117,9 @@ void compare_with_one_rank(std::int64_t leaves, SmallRunOptions const& more, Gro
     SmallRunOptions options = options_of(leaves, ranks);
     options.model = more.model;
     options.loss_scale = more.loss_scale;
+    options.gradients = more.gradients;
+    options.micro = more.micro;
+    options.held_out = leaves * more.micro + 5; // of the second batch some ranks have nothing
     options.recompute = way.stage == 3 ? Recompute::unit : Recompute::none;
     options.stage = way.stage;
     options.offload = way.offload;
@@ -167,7 +169,8 @@ TEST_CASE_METHOD(World, "what is reduced is the tree of neighbours over all micr
 TEST_CASE_METHOD(World, "every stage, with offload and without, has the losses, norms and state of one rank") {
   compare_with_one_rank<float>(8, {}, world);
   compare_with_one_rank<float>(24, {.model = tiny_model()}, world); // of three powers of two
-  compare_with_one_rank<bf16>(16, {}, world);
+  compare_with_one_rank<float>(24, {.model = tiny_model(), .gradients = GradientType::compute, .micro = 3}, world);
+  compare_with_one_rank<bf16>(16, {.micro = 2}, world);
   compare_with_one_rank<fp16>(8, {.loss_scale = 0x1p12}, world);
 }
 
