@@ -5,6 +5,7 @@
 #include "core/launch.hpp"
 #include "core/rng.hpp"
 #include "kernels/flat.hpp"
+#include "kernels/gemm_workspace.hpp"
 #include "kernels/shapes.hpp"
 #include "model/families.hpp"
 #include "model/model.hpp"
@@ -82,7 +83,7 @@ private:
       checkpoint.read(entry, former);
     }
     blocks_.emplace_back(ledger, Category::parameters, block.name(), block.size());
-    convert(lane_, blocks_.back().data(), master.data(), block.size());
+    convert(lane_.get(), blocks_.back().data(), master.data(), block.size());
     lane_.fence("loading"); // the memory of the master goes
   }
 

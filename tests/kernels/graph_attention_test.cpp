@@ -5,6 +5,7 @@
 #include "support/matrices.hpp"
 #include "support/messages.hpp"
 
+#include <array>
 #include <functional>
 #include <memory>
 
@@ -157,20 +158,21 @@ TEST_CASE("The rules of cuDNN: workspace below the bound, tensors there and wher
 
   CudnnStandIn library;
   auto const built = library.build(graph);
-  alignas(256) unsigned char byte = 0;
+  alignas(256) std::array<unsigned char, 512> memory = {};
+  unsigned char* const begin = memory.data();
   PerTensor<void*> data;
-  data.values.fill(&byte);
+  data.values.fill(begin);
   auto const run = [&](PerTensor<void*> const& pointers, void* workspace) {
     built->run(Lane::Exec(), pointers, workspace);
   };
   CHECK(says(message_of([&] { run(data, nullptr); }), "there is workspace"));
-  CHECK(says(message_of([&] { run(data, &byte + 128); }), "multiple of 256"));
+  CHECK(says(message_of([&] { run(data, begin + 128); }), "multiple of 256"));
   for (auto const tensor : {q, k, v, out, stats, dout, dq, dk, dv}) {
     PerTensor<void*> wrong = data;
     wrong[tensor] = nullptr;
-    CHECK(says(message_of([&] { run(wrong, &byte); }), "every tensor is there"));
-    wrong[tensor] = &byte + 8;
-    CHECK(says(message_of([&] { run(wrong, &byte); }), "begin at multiples of 16"));
+    CHECK(says(message_of([&] { run(wrong, begin); }), "every tensor is there"));
+    wrong[tensor] = begin + 8;
+    CHECK(says(message_of([&] { run(wrong, begin); }), "begin at multiples of 16"));
   }
 }
 

@@ -125,6 +125,7 @@ public:
              .outputs = config_.vocabulary,
              .result = ModelProduct::Result::logits}};
   }
+  AttentionChoice attention(DType, std::int64_t) const override { return {.text = "none"}; }
   std::optional<FormerTensor> former_tensor(std::string const&, std::int64_t) const override { return std::nullopt; }
 
   template <class T>

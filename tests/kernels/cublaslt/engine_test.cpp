@@ -5,6 +5,7 @@
 #include "support/device_array.hpp"
 #include "support/gpt2_model.hpp"
 
+#include "kernels/shapes.hpp"
 #include "kernels/token_groups.hpp"
 #include "model/model.hpp"
 
