@@ -28,7 +28,7 @@ stop_marked() {
 
 # Prints the last line that says something, of what a command printed; first of all an error of ours.
 last_words() {
-  grep -hm1 'kozero: ' "$scratch/stderr" || cat -- "$scratch/stdout" "$scratch/stderr" | grep '[[:alnum:]]' | tail -n 1 || true
+  grep -hm1 'kozero: ' "$scratch/stderr" || grep -h '[[:alnum:]]' "$scratch"/std{out,err} | tail -n 1 || true
 }
 
 # Adds what the command printed to the log.
