@@ -163,7 +163,6 @@ one_step_is_run() {
 }
 
 a_signal_leaves_a_report() {
-  rm -rf out
   FAULTS=hang:products "$root/scripts/gpu-check" run paper out >output 2>&1 &
   local pid=$! tries
   for tries in {1..1200}; do
