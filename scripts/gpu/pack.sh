@@ -11,7 +11,8 @@ rank_tests=(collectives_test zero_stages zero_offload)
 
 # NVIDIA's, which come with the machine: the toolkit's and the driver's.
 is_of_cuda() {
-  [[ $1 =~ ^lib(cu(da|dart|blas|blasLt|dnn.*|sparse|solver|fft|rand|pti)|nccl|nv(rtc.*|JitLink|tx.*|ToolsExt|idia-.*))\.so ]]
+  [[ $1 =~ ^libcu(da|dart|blas|blasLt|dnn.*|sparse|solver(Mg)?|fftw?|rand|pti)\.so ||
+    $1 =~ ^lib(nccl|nvrtc.*|nvJitLink|nvtx.*|nvToolsExt|nvidia-.*)\.so ]]
 }
 
 # The C library, which comes with the machine too: its loader opens the driver, and a process has one C library.
@@ -75,7 +76,7 @@ On a machine with a GPU, its driver and the libraries of CUDA 13, with bash 5 an
 
   tar -xf gpu-check.tar && gpu-check/scripts/gpu-check run gpu-check OUT
 
-leaves OUT/gpu-check.txt, gpu-check.json and gpu-check.log. '... run --steps' prints the steps, '... --help' the options.
+leaves OUT/gpu-check.txt, gpu-check.json and gpu-check.log. 'run --steps' prints the steps, '--help' the options.
 
   content.tar.xz   unpacked by ./unpack on the first run, with the machine's xz or that in xz/:
     bin/           kozero, and MPICH's launcher
@@ -94,7 +95,8 @@ END
 # Writes the manifest, which run reads.
 write_manifest() {
   printf '%s\n' format=1 "version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build_dir/CMakeCache.txt")" \
-    "commit=$commit" "preset=$preset" "built_for=$built_for" "needs=$needs" "needs_glibc=$needs_glibc" >"$packed/manifest"
+    "commit=$commit" "preset=$preset" "built_for=$built_for" "needs=$needs" "needs_glibc=$needs_glibc" \
+    >"$packed/manifest"
 }
 
 # Prints the latest version of the C library that a program or library in the archive asks for. The compiler's own
@@ -126,7 +128,11 @@ write_archive() {
 # Unpacks content.tar.xz where it lies.
 set -eu
 cd -- "$(dirname -- "$0")"
-if command -v xz >/dev/null; then xz -dc content.tar.xz; else LD_LIBRARY_PATH=xz xz/xz -dc content.tar.xz; fi | tar -xf -
+if command -v xz >/dev/null; then
+  xz -dc content.tar.xz
+else
+  LD_LIBRARY_PATH=xz xz/xz -dc content.tar.xz
+fi | tar -xf -
 END
   chmod +x "$packed/unpack"
   tar -C "$packed" -cf - bin tests lib | XZ_OPT=${XZ_OPT:--9} xz -c >"$packed/content.tar.xz"
@@ -146,7 +152,8 @@ pack() {
   else
     preset=$(basename -- "$build_dir")
   fi
-  [[ -r $build_dir/CMakeCache.txt ]] || die "$build_dir is no build (it has no CMakeCache.txt); name another, or a preset"
+  [[ -r $build_dir/CMakeCache.txt ]] ||
+    die "$build_dir is no build (it has no CMakeCache.txt); name another, or a preset"
   commit=$(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)
   copy_programs
   copy_launcher

@@ -82,7 +82,8 @@ check_format='%-10s %-44s %-9s %7s  %s\n'
 check_row() {
   seconds_of "${check_ms[$1]}"
   # shellcheck disable=SC2059  # of ours
-  printf "$check_format" "${step_names[check_step[$1]]}" "${check_name[$1]}" "${check_state[$1]}" "$REPLY" "${check_why[$1]}"
+  printf "$check_format" "${step_names[check_step[$1]]}" "${check_name[$1]}" "${check_state[$1]}" "$REPLY" \
+    "${check_why[$1]}"
 }
 
 # Prints the row of a figure.
@@ -99,7 +100,8 @@ figure_row() {
 # Prints the row of a step.
 step_row() {
   seconds_of "${step_ms[$1]}"
-  printf '%-10s %-9s %7s %5s  %s\n' "${step_names[$1]}" "${step_state[$1]}" "$REPLY" "${step_limit_s[$1]}" "${step_why[$1]}"
+  printf '%-10s %-9s %7s %5s  %s\n' "${step_names[$1]}" "${step_state[$1]}" "$REPLY" "${step_limit_s[$1]}" \
+    "${step_why[$1]}"
 }
 
 # Counts the values of an array that begins with the second argument.
@@ -201,8 +203,8 @@ json_report() {
   for i in "${!step_names[@]}"; do
     seconds_of "${step_ms[i]}"
     printf '%s\n  {' "$separator"
-    json_members step text "${step_names[i]}" state text "${step_state[i]}" why text "${step_why[i]}" seconds raw "$REPLY" \
-      limit_seconds raw "${step_limit_s[i]}"
+    json_members step text "${step_names[i]}" state text "${step_state[i]}" why text "${step_why[i]}" \
+      seconds raw "$REPLY" limit_seconds raw "${step_limit_s[i]}"
     printf ',\n    "checks": ['
     json_checks "$i"
     printf '],\n    "figures": ['

@@ -28,7 +28,7 @@ stop_marked() {
 
 # Prints the last line that says something, of what a command printed; first of all an error of ours.
 last_words() {
-  grep -hm1 'kozero: ' "$scratch/stderr" || cat -- "$scratch/stdout" "$scratch/stderr" | grep '[[:alnum:]]' | tail -n 1 || true
+  grep -hm1 'kozero: ' "$scratch/stderr" || grep -h '[[:alnum:]]' "$scratch"/std{out,err} | tail -n 1 || true
 }
 
 # Adds what the command printed to the log.
@@ -169,6 +169,7 @@ run_step() {
   now_ms
   step_ms[step]=$((REPLY - step_began_ms))
   judge_step
+  step=-1
 }
 
 # run ARCHIVE OUT ONLY LIMIT STEP_LIMIT
@@ -192,6 +193,7 @@ run() {
   archive_text="gpu-check of kozero $(manifest version), commit $(manifest commit), preset $(manifest preset)"
   archive_text+=", built for $(manifest built_for)"
   : >"$out_dir/gpu-check.log"
+  write_report # in the place of an earlier one: nothing has run so far
   make_data
   prepare_libraries
   printf '%s\n\n' "$archive_text"

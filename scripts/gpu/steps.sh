@@ -28,23 +28,18 @@ small_model=(model.layers=2 model.heads=2 model.width=64 model.context=64 batch.
 
 step_libraries() {
   local name tool missing='' absent
-  note_fact "system" "$(uname -sr), $(getconf GNU_LIBC_VERSION 2>/dev/null || echo 'no glibc')"
-  note_fact "cores" "$(cores)"
-  note_fact "host memory" "$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)"
-  note_fact "libstdc++, libgomp" "$compiler_libraries"
-  for name in "${!cuda_library[@]}"; do note_fact "$name" "$(readlink -f -- "${cuda_library[$name]}")"; done
   if [[ $(manifest built_for) == cuda ]]; then
-    for name in $(manifest needs) libcuda.so.1; do [[ -n ${cuda_library[$name]-} ]] || missing+=" $name"; done
-    if [[ -z $missing ]]; then
-      note_check "CUDA's libraries" passed '' 0
-    else
-      note_check "CUDA's libraries" failed "not found:$missing" 0
-    fi
     tool=$(find_tool nvidia-smi)
     if [[ -z $tool ]]; then
       note_fact "GPU" "unknown: there is no nvidia-smi"
     elif check "nvidia-smi" "$tool" --query-gpu=name,driver_version,memory.total --format=csv,noheader; then
       note_fact "GPU" "$(<"$scratch/stdout")"
+    fi
+    for name in $(manifest needs) libcuda.so.1; do [[ -n ${cuda_library[$name]-} ]] || missing+=" $name"; done
+    if [[ -z $missing ]]; then
+      note_check "CUDA's libraries" passed '' 0
+    else
+      note_check "CUDA's libraries" failed "not found:$missing" 0
     fi
   fi
   absent=$(not_found)
@@ -56,6 +51,11 @@ step_libraries() {
   if check "kozero --version" "${in_environment[@]}" "$archive/bin/kozero" --version; then
     note_fact "kozero" "$(<"$scratch/stdout")"
   fi
+  note_fact "system" "$(uname -sr), $(getconf GNU_LIBC_VERSION 2>/dev/null || echo 'no glibc')"
+  note_fact "cores" "$(cores)"
+  note_fact "host memory" "$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)"
+  note_fact "libstdc++, libgomp" "$compiler_libraries"
+  for name in "${!cuda_library[@]}"; do note_fact "$name" "$(readlink -f -- "${cuda_library[$name]}")"; done
 }
 
 # Runs the tests of a folder, after the launcher given, if any; their names in the table end in the second argument.
@@ -215,7 +215,7 @@ train_largest() {
 measure_capacity() {
   local capacity=(memory.device_limit=8GiB model.width=1024 model.heads=16 precision.gradients=fp32)
   local offload layers parameters host sizes=() goal
-  if is_small; then capacity=(memory.device_limit=16MiB model.width=64 model.heads=2 precision.gradients=fp32); fi
+  if is_small; then capacity=(memory.device_limit=16MiB precision.gradients=fp32 model.width=64 model.heads=2); fi
   {
     printf '#!/bin/sh\nexec'
     printf ' %q' "${in_environment[@]}" "$archive/bin/kozero"
