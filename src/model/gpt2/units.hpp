@@ -48,6 +48,8 @@ struct Gpt2Scratch {
   DeviceBuffer<T> wide;      // [N,4C], or [N,3C]
   DeviceBuffer<T> narrow;    // [N,C]
   DeviceBuffer<float> delta; // [B·H·T]
+  DeviceBuffer<float> sums;  // of add_column_sums
+  Vec<float> for_sums() const { return make_vec(sums.data(), sums.size()); }
 };
 
 /// x' = m + mlp(norm(m)), m = x + attention(norm(x)).
