@@ -4,11 +4,24 @@
 
 namespace kozero {
 
+namespace {
+
+template <class T>
+struct Add {
+  Vec<T> y;
+  Vec<T const> a, b;
+  template <int k>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(Place<k> at) const {
+    store(y, at, map([](float left, float right) { return left + right; }, load(a, at), load(b, at)));
+  }
+};
+
+} // namespace
+
 template <class T>
 void add(Lane const& lane, Vec<T> y, ConstVec<T> a, ConstVec<T> b) {
-  for_each_element(
-      lane, "kozero::add", rows(y),
-      KOKKOS_LAMBDA(std::int64_t i) { y(i) = static_cast<T>(static_cast<float>(a(i)) + static_cast<float>(b(i))); });
+  constexpr int k = pack_size<T>;
+  for_each_element<k>(lane, "kozero::add", rows(y), packs_of<k>(y, a, b), Add<T>{y, a, b});
 }
 
 template void add(Lane const&, Vec<float>, ConstVec<float>, ConstVec<float>);

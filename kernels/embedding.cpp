@@ -12,17 +12,32 @@ constexpr std::int64_t column_chunk = 256;
 
 std::int64_t column_chunks(std::int64_t columns) { return (columns + column_chunk - 1) / column_chunk; }
 
-// The columns of chunk `chunk` of sum [width] += those of the rows source(i), i = 0 … n-1, of dx, one after another.
+/// The columns of chunk `chunk` of row `row` of `sum` += those of the rows source(i), i = 0 … n-1, of dx, one after
+/// another.
 template <class T, class Source>
-KOKKOS_FORCEINLINE_FUNCTION void add_rows(RowTeam const& team, float* sum, Mat<T const> const& dx, std::int64_t width,
-                                          std::int64_t chunk, std::int64_t n, Source const& source) {
+KOKKOS_FORCEINLINE_FUNCTION void add_rows(RowTeam const& team, Mat<float> const& sum, std::int64_t row,
+                                          Mat<T const> const& dx, Packs packs, std::int64_t chunk, std::int64_t n,
+                                          Source const& source) {
   std::int64_t const column = chunk * column_chunk;
-  std::int64_t const left = width - column;
+  std::int64_t const left = cols(dx) - column;
   std::int64_t const count = left < column_chunk ? left : column_chunk;
+#if KOZERO_ON_HOST
+  static_cast<void>(packs);
+  float* const to = &sum(row, column);
   for (std::int64_t i = 0; i < n; ++i) {
     T const* const from = &dx(source(i), column);
-    row_loop(team, count, [=](std::int64_t c) { sum[column + c] += static_cast<float>(from[c]); });
+    row_loop(team, count, [=](std::int64_t c) { to[c] += static_cast<float>(from[c]); });
   }
+#else
+  pack_loop<pack_size<T>>(team, count, packs, [&](auto at) {
+    at.begin += column;
+    auto total = load(sum, row, at);
+    for (std::int64_t i = 0; i < n; ++i) {
+      total = map([](float a, float b) { return a + b; }, total, load(dx, source(i), at));
+    }
+    store(sum, row, at, total);
+  });
+#endif
 }
 
 } // namespace
@@ -33,13 +48,14 @@ void embedding_forward(Lane const& lane, Mat<T> x, Vec<std::int32_t const> token
   std::int64_t const context = rows(wpe);
   std::int64_t const width = cols(x);
   KOZERO_ASSERT(rows(x) == 0 || rows(x) % context == 0);
+  constexpr int k = pack_size<T>;
+  Packs const packs = packs_of<k>(x, wte, wpe);
   for_each_row(
       lane, "kozero::embedding::forward", rows(x), KOKKOS_LAMBDA(RowTeam const& team, std::int64_t row) {
-        T const* const token = &wte(tokens(row), 0);
-        T const* const place = &wpe(row % context, 0);
-        T* const to = &x(row, 0);
-        row_loop(team, width, [=](std::int64_t c) {
-          to[c] = static_cast<T>(static_cast<float>(token[c]) + static_cast<float>(place[c]));
+        std::int64_t const token = tokens(row);
+        std::int64_t const place = row % context;
+        pack_loop<k>(team, width, packs, [&](auto at) {
+          store(x, row, at, map([](float a, float b) { return a + b; }, load(wte, token, at), load(wpe, place, at)));
         });
       });
 }
@@ -54,8 +70,8 @@ void embedding_backward(Lane const& lane, Mat<float> dwte, Mat<float> dwpe, Mat<
   std::int64_t const context = rows(dwpe);
   KOZERO_ASSERT(n % context == 0);
   std::int64_t const windows = n / context;
-  std::int64_t const width = cols(dx);
-  std::int64_t const chunks = column_chunks(width);
+  std::int64_t const chunks = column_chunks(cols(dx));
+  Packs const packs = packs_of<pack_size<T>>(dx, dwte, dwpe);
   auto const starts = groups.starts;
   auto const positions = groups.positions;
   for_each_row(
@@ -63,15 +79,14 @@ void embedding_backward(Lane const& lane, Mat<float> dwte, Mat<float> dwpe, Mat<
       KOKKOS_LAMBDA(RowTeam const& team, std::int64_t index) {
         std::int64_t const group = index / chunks;
         std::int64_t const begin = starts(group);
-        float* const sum = &dwte(tokens(positions(begin)), 0);
-        add_rows(team, sum, dx, width, index % chunks, starts(group + 1) - begin,
+        add_rows(team, dwte, tokens(positions(begin)), dx, packs, index % chunks, starts(group + 1) - begin,
                  [&](std::int64_t i) { return positions(begin + i); });
       });
   for_each_row(
       lane, "kozero::embedding::backward::positions", context * chunks,
       KOKKOS_LAMBDA(RowTeam const& team, std::int64_t index) {
         std::int64_t const place = index / chunks;
-        add_rows(team, &dwpe(place, 0), dx, width, index % chunks, windows,
+        add_rows(team, dwpe, place, dx, packs, index % chunks, windows,
                  [&](std::int64_t window) { return window * context + place; });
       });
 }

@@ -10,19 +10,21 @@ namespace {
 // the host, and does not vectorise there.
 template <class To, class From>
 struct Convert {
-  To* y;
-  From const* x;
-  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t i) const {
-    y[i] = static_cast<To>(static_cast<float>(x[i]));
+  Vec<To> y;
+  Vec<From const> x;
+  template <int k>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(Place<k> at) const {
+    store(y, at, load(x, at));
   }
 };
 
 template <class To, class From>
 struct Accumulate {
-  To* y;
-  From const* x;
-  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t i) const {
-    y[i] = static_cast<To>(static_cast<float>(y[i]) + static_cast<float>(x[i]));
+  Vec<To> y;
+  Vec<From const> x;
+  template <int k>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(Place<k> at) const {
+    store(y, at, map([](float a, float b) { return a + b; }, load(y, at), load(x, at)));
   }
 };
 
@@ -48,18 +50,19 @@ struct Chunk {
     std::int64_t const end = n - begin < element_chunk ? n : begin + element_chunk;
     host_simd([body = body, begin, end] {
       KOZERO_INDEPENDENT
-      for (std::int64_t i = begin; i < end; ++i) body(i);
+      for (std::int64_t i = begin; i < end; ++i) body(Place<1>{i});
     });
   }
 };
 
-/// body(i) for i = 0 … n-1. On a host as long vectors.
-template <class AnyLane, class Body>
-void for_each_index(AnyLane const& lane, char const* label, std::int64_t n, Body const& body) {
+/// body(Place) for the elements 0 … n-1 of its y and x. On a host as long vectors.
+template <class AnyLane, template <class, class> class Body, class To, class From>
+void for_each_pair(AnyLane const& lane, char const* label, std::int64_t n, Body<To, From> const& body) {
   if constexpr (runs_on_host<AnyLane>) {
-    launch(lane, label, Range{(n + element_chunk - 1) / element_chunk}, Chunk<Body>{body, n});
+    launch(lane, label, Range{(n + element_chunk - 1) / element_chunk}, Chunk<Body<To, From>>{body, n});
   } else {
-    launch(lane, label, Range{n}, body);
+    constexpr int k = pack_size < To >> pack_size<From> ? pack_size<To> : pack_size<From>;
+    launch_packs<k>(lane, label, n, packs_of<k>(body.y, body.x), body);
   }
 }
 
@@ -67,12 +70,12 @@ void for_each_index(AnyLane const& lane, char const* label, std::int64_t n, Body
 
 template <class AnyLane, class To, class From>
 void convert(AnyLane const& lane, To* y, From const* x, std::int64_t n) {
-  for_each_index(lane, "kozero::convert", n, Convert<To, From>{y, x});
+  for_each_pair(lane, "kozero::convert", n, Convert<To, From>{{y, n}, {x, n}});
 }
 
 template <class AnyLane, class To, class From>
 void accumulate(AnyLane const& lane, To* y, From const* x, std::int64_t n) {
-  for_each_index(lane, "kozero::accumulate", n, Accumulate<To, From>{y, x});
+  for_each_pair(lane, "kozero::accumulate", n, Accumulate<To, From>{{y, n}, {x, n}});
 }
 
 template <class AnyLane, class T>

@@ -24,23 +24,39 @@ KOKKOS_FORCEINLINE_FUNCTION float derivative(float any) {
   return math::fma(x * slope, g * (1.0f - g), g);
 }
 
+template <class T>
+struct Gelu {
+  Vec<T> y;
+  Vec<T const> x;
+  template <int k>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(Place<k> at) const {
+    store(y, at, map([](float value) { return value * gate(value); }, load(x, at)));
+  }
+};
+
+template <class T>
+struct GeluGradient {
+  Vec<T> d;
+  Vec<T const> x;
+  template <int k>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(Place<k> at) const {
+    store(d, at,
+          map([](float gradient, float value) { return gradient * derivative(value); }, load(d, at), load(x, at)));
+  }
+};
+
 } // namespace
 
 template <class T>
 void gelu_forward(Lane const& lane, Vec<T> y, ConstVec<T> x) {
-  for_each_element(
-      lane, "kozero::gelu::forward", rows(y), KOKKOS_LAMBDA(std::int64_t i) {
-        float const value = static_cast<float>(x(i));
-        y(i) = static_cast<T>(value * gate(value));
-      });
+  constexpr int k = pack_size<T>;
+  for_each_element<k>(lane, "kozero::gelu::forward", rows(y), packs_of<k>(y, x), Gelu<T>{y, x});
 }
 
 template <class T>
 void gelu_backward(Lane const& lane, Vec<T> d, ConstVec<T> x) {
-  for_each_element(
-      lane, "kozero::gelu::backward", rows(d), KOKKOS_LAMBDA(std::int64_t i) {
-        d(i) = static_cast<T>(static_cast<float>(d(i)) * derivative(static_cast<float>(x(i))));
-      });
+  constexpr int k = pack_size<T>;
+  for_each_element<k>(lane, "kozero::gelu::backward", rows(d), packs_of<k>(d, x), GeluGradient<T>{d, x});
 }
 
 template void gelu_forward(Lane const&, Vec<float>, ConstVec<float>);

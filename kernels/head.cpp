@@ -15,14 +15,18 @@ namespace {
 // Terms that are summed in fp32, 32 to each partial sum, before they join the sum of a row in fp64.
 constexpr std::int64_t exact_sum_chunk = 2048;
 
-/// Σ term(i), i = 0 … n-1, accurate to fp32 for any n.
+constexpr int k = pack_size<float>;
+
+/// Σ term(Place), accurate to fp32 for any n.
 template <class Term>
-KOKKOS_FORCEINLINE_FUNCTION double exact_row_sum(RowTeam const& team, std::int64_t n, Term const& term) {
+KOKKOS_FORCEINLINE_FUNCTION double exact_row_sum(RowTeam const& team, std::int64_t n, Packs packs, Term const& term) {
   double total = 0;
   for (std::int64_t begin = 0; begin < n; begin += exact_sum_chunk) {
     std::int64_t const left = n - begin;
-    total +=
-        row_sum(team, left < exact_sum_chunk ? left : exact_sum_chunk, [&](std::int64_t i) { return term(begin + i); });
+    total += pack_sum<k>(team, left < exact_sum_chunk ? left : exact_sum_chunk, packs, [&](auto at) {
+      at.begin += begin;
+      return term(at);
+    });
   }
   return total;
 }
@@ -30,15 +34,18 @@ KOKKOS_FORCEINLINE_FUNCTION double exact_row_sum(RowTeam const& team, std::int64
 /// losses [R] of logits [R,Vp], of which the first `vocabulary` columns count.
 void losses_of(Lane const& lane, Vec<float> losses, Mat<float> logits, std::int64_t vocabulary,
                Vec<std::int32_t const> targets) {
+  Packs const packs = packs_of<k>(logits);
   for_each_row(
       lane, "kozero::head::loss", rows(losses), KOKKOS_LAMBDA(RowTeam const& team, std::int64_t row) {
         std::int32_t const target = targets(row);
         float loss = 0;
         if (target >= 0) {
-          float const* const logit = &logits(row, 0);
-          float const top = row_max(team, vocabulary, [=](std::int64_t i) { return logit[i]; });
-          double const sum = exact_row_sum(team, vocabulary, [=](std::int64_t i) { return fast_exp(logit[i] - top); });
-          loss = static_cast<float>(math::log(sum) - (static_cast<double>(logit[target]) - static_cast<double>(top)));
+          float const top = pack_max<k>(team, vocabulary, packs, [&](auto at) { return load(logits, row, at); });
+          double const sum = exact_row_sum(team, vocabulary, packs, [&](auto at) {
+            return map([=](float logit) { return fast_exp(logit - top); }, load(logits, row, at));
+          });
+          loss = static_cast<float>(math::log(sum) -
+                                    (static_cast<double>(logits(row, target)) - static_cast<double>(top)));
         }
         row_once(team, [&] { losses(row) = loss; });
       });
@@ -49,27 +56,28 @@ void losses_of(Lane const& lane, Vec<float> losses, Mat<float> logits, std::int6
 template <class T>
 void losses_and_gradients_of(Lane const& lane, Vec<float> losses, Mat<T> dlogits, Mat<float> logits,
                              std::int64_t vocabulary, Vec<std::int32_t const> targets, float scale) {
+  Packs const packs = packs_of<k>(logits, dlogits);
   for_each_row(
       lane, "kozero::head::loss_and_gradient", rows(losses), KOKKOS_LAMBDA(RowTeam const& team, std::int64_t row) {
         std::int32_t const target = targets(row);
-        T* const gradient = &dlogits(row, 0);
         float loss = 0;
         if (target < 0) {
-          row_loop(team, vocabulary, [=](std::int64_t i) { gradient[i] = static_cast<T>(0.0f); });
+          row_loop(team, vocabulary, [&](std::int64_t i) { dlogits(row, i) = static_cast<T>(0.0f); });
         } else {
-          float* const logit = &logits(row, 0);
-          float const at_target = logit[target];
-          float const top = row_max(team, vocabulary, [=](std::int64_t i) { return logit[i]; });
-          double const sum = exact_row_sum(team, vocabulary, [=](std::int64_t i) {
-            float const e = fast_exp(logit[i] - top);
-            logit[i] = e;
+          float const at_target = logits(row, target);
+          float const top = pack_max<k>(team, vocabulary, packs, [&](auto at) { return load(logits, row, at); });
+          double const sum = exact_row_sum(team, vocabulary, packs, [&](auto at) {
+            auto const e = map([=](float logit) { return fast_exp(logit - top); }, load(logits, row, at));
+            store(logits, row, at, e);
             return e;
           });
           loss = static_cast<float>(math::log(sum) - (static_cast<double>(at_target) - static_cast<double>(top)));
           float const factor = static_cast<float>(scale / sum);
           float const of_target = math::fma(factor, fast_exp(at_target - top), -scale);
-          row_loop(team, vocabulary, [=](std::int64_t i) { gradient[i] = static_cast<T>(factor * logit[i]); });
-          row_once(team, [=] { gradient[target] = static_cast<T>(of_target); });
+          pack_loop<k>(team, vocabulary, packs, [&](auto at) {
+            store(dlogits, row, at, map([=](float e) { return factor * e; }, load(logits, row, at)));
+          });
+          row_once(team, [&] { dlogits(row, target) = static_cast<T>(of_target); });
         }
         row_once(team, [&] { losses(row) = loss; });
       });
@@ -85,9 +93,9 @@ void for_each_chunk(HeadScratch<T> const& scratch, std::int64_t n, std::int64_t 
 
 } // namespace
 
-std::int64_t head_chunk_rows(std::int64_t n, std::int64_t vocabulary) {
+std::int64_t head_chunk_rows(std::int64_t n, std::int64_t vocabulary, HeadChunk const& chunk) {
   std::int64_t const width = std::max<std::int64_t>(padded_vocabulary(vocabulary), 1);
-  std::int64_t const most = std::max<std::int64_t>((std::int64_t{1} << 24) / width, 16);
+  std::int64_t const most = std::max(chunk.logits / width, chunk.rows);
   if (n <= most) return n;
   // Chunks of nearly the same size, of whole vectors.
   std::int64_t const chunks = (n + most - 1) / most;

@@ -7,8 +7,21 @@
 
 namespace kozero {
 
-/// Rows that are worked on at once, so that a chunk of logits stays near 2^24 elements. Depends on the shape alone.
-std::int64_t head_chunk_rows(std::int64_t n, std::int64_t vocabulary);
+/// How large a chunk may be: so many logits, but never less than so many rows.
+struct HeadChunk {
+  std::int64_t logits = 0;
+  std::int64_t rows = 0; // a multiple of 16
+};
+
+inline constexpr HeadChunk host_head_chunk{std::int64_t{1} << 24, 16};
+// Each chunk reads and writes the whole gradient of the weight, in fp32, and an accelerator multiplies well from some
+// thousand rows on: 1 GiB in fp32 and half of it in 16 bits, for GPT-2's vocabulary.
+inline constexpr HeadChunk accelerator_head_chunk{std::int64_t{1} << 28, 4096};
+// The emulated device keeps the host's: it has the host's memory, and its products.
+inline constexpr HeadChunk head_chunk = KOZERO_HAS_ACCELERATOR ? accelerator_head_chunk : host_head_chunk;
+
+/// Rows that are worked on at once. Depends on shape and kind of device alone.
+std::int64_t head_chunk_rows(std::int64_t n, std::int64_t vocabulary, HeadChunk const& chunk = head_chunk);
 
 /// Memory of one chunk of R = head_chunk_rows rows.
 template <class T>

@@ -18,8 +18,8 @@ void linear_forward(Lane const& lane, Mat<T> y, ConstMat<T> x, ConstMat<T> w, Co
 }
 
 template <class T>
-void linear_backward(Lane const& lane, Mat<T> dx, Mat<float> dw, Vec<float> dbias, ConstMat<T> dy, ConstMat<T> x,
-                     ConstMat<T> w, WeightOrder order) {
+void linear_backward(Lane const& lane, Mat<T> dx, Mat<float> dw, Vec<float> dbias, Vec<float> scratch, ConstMat<T> dy,
+                     ConstMat<T> x, ConstMat<T> w, WeightOrder order) {
   bool const out_in = order == WeightOrder::out_in;
   KOZERO_ASSERT(rows(dx) == rows(dy) && cols(dx) == cols(x) && rows(x) == rows(dy));
   KOZERO_ASSERT(rows(dw) == rows(w) && cols(dw) == cols(w));
@@ -31,19 +31,19 @@ void linear_backward(Lane const& lane, Mat<T> dx, Mat<float> dw, Vec<float> dbia
              nullptr, Into::overwrite);
   gemm<T, float>(lane, rows(dw), cols(dw), rows(dy), dw.data(), dw.stride(), transposed(left), plain(right), nullptr,
                  Into::accumulate);
-  add_column_sums(
-      lane, "kozero::linear::backward::bias", dbias, rows(dy),
-      KOKKOS_LAMBDA(std::int64_t row, std::int64_t c) { return static_cast<float>(dy(row, c)); });
+  constexpr int k = pack_size<T>;
+  add_column_sums<k>(lane, "kozero::linear::backward::bias", dbias, scratch, rows(dy), packs_of<k>(dy),
+                     Elements<T>{dy});
 }
 
 template void linear_forward(Lane const&, Mat<float>, ConstMat<float>, ConstMat<float>, ConstVec<float>, WeightOrder);
 template void linear_forward(Lane const&, Mat<bf16>, ConstMat<bf16>, ConstMat<bf16>, ConstVec<bf16>, WeightOrder);
 template void linear_forward(Lane const&, Mat<fp16>, ConstMat<fp16>, ConstMat<fp16>, ConstVec<fp16>, WeightOrder);
-template void linear_backward(Lane const&, Mat<float>, Mat<float>, Vec<float>, ConstMat<float>, ConstMat<float>,
-                              ConstMat<float>, WeightOrder);
-template void linear_backward(Lane const&, Mat<bf16>, Mat<float>, Vec<float>, ConstMat<bf16>, ConstMat<bf16>,
-                              ConstMat<bf16>, WeightOrder);
-template void linear_backward(Lane const&, Mat<fp16>, Mat<float>, Vec<float>, ConstMat<fp16>, ConstMat<fp16>,
-                              ConstMat<fp16>, WeightOrder);
+template void linear_backward(Lane const&, Mat<float>, Mat<float>, Vec<float>, Vec<float>, ConstMat<float>,
+                              ConstMat<float>, ConstMat<float>, WeightOrder);
+template void linear_backward(Lane const&, Mat<bf16>, Mat<float>, Vec<float>, Vec<float>, ConstMat<bf16>,
+                              ConstMat<bf16>, ConstMat<bf16>, WeightOrder);
+template void linear_backward(Lane const&, Mat<fp16>, Mat<float>, Vec<float>, Vec<float>, ConstMat<fp16>,
+                              ConstMat<fp16>, ConstMat<fp16>, WeightOrder);
 
 } // namespace kozero

@@ -16,9 +16,9 @@ void linear_forward(Lane const& lane, Mat<T> y, ConstMat<T> x, ConstMat<T> w, Co
                     WeightOrder order = WeightOrder::out_in);
 
 /// dx [N,I] = dy [N,O] · Wᵀ, dw += the gradient of W in the order of `w`, dyᵀ · x or xᵀ · dy, dbias [O] += Σ_rows dy in
-/// a fixed order.
+/// a fixed order. `scratch`: column_sum_scratch(N, O) or more.
 template <class T>
-void linear_backward(Lane const& lane, Mat<T> dx, Mat<float> dw, Vec<float> dbias, ConstMat<T> dy, ConstMat<T> x,
-                     ConstMat<T> w, WeightOrder order = WeightOrder::out_in);
+void linear_backward(Lane const& lane, Mat<T> dx, Mat<float> dw, Vec<float> dbias, Vec<float> scratch, ConstMat<T> dy,
+                     ConstMat<T> x, ConstMat<T> w, WeightOrder order = WeightOrder::out_in);
 
 } // namespace kozero

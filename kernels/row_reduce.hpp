@@ -13,6 +13,7 @@
 
 #include "core/host_simd.hpp"
 #include "core/launch.hpp"
+#include "core/packs.hpp"
 
 #include <cstdint>
 
@@ -92,14 +93,33 @@ KOKKOS_FORCEINLINE_FUNCTION void row_loop([[maybe_unused]] RowTeam const& team, 
 #endif
 }
 
-/// Runs body(i) for i = 0 … n-1, as rows of element_chunk.
-template <class Body>
-void for_each_element(Lane const& lane, char const* label, std::int64_t n, Body const& body) {
+/// body(Place<k or 1>) for the elements 0 … n-1 of a row, in packs of k where they are whole and one by one otherwise,
+/// as on a host. On an accelerator it ends with a barrier of the team.
+template <int k, class Body>
+KOKKOS_FORCEINLINE_FUNCTION void pack_loop([[maybe_unused]] RowTeam const& team, std::int64_t n,
+                                           [[maybe_unused]] Packs packs, Body const& body) {
+#if KOZERO_ON_HOST
+  row_loop(team, n, [&](std::int64_t i) { body(Place<1>{i}); });
+#else
+  std::int64_t const whole = packs == Packs::whole ? n / k : 0;
+  team.loop(whole, [&](std::int64_t i) { body(Place<k>{i * k}); });
+  team.loop(n - whole * k, [&](std::int64_t i) { body(Place<1>{whole * k + i}); });
+  team.barrier();
+#endif
+}
+
+/// Runs body(Place<k or 1>) for the elements 0 … n-1 of vectors, as rows of element_chunk.
+template <int k, class Body>
+void for_each_element(Lane const& lane, char const* label, std::int64_t n, Packs packs, Body const& body) {
+  static_assert(element_chunk % k == 0);
   for_each_row(
       lane, label, (n + element_chunk - 1) / element_chunk, KOKKOS_LAMBDA(RowTeam const& team, std::int64_t chunk) {
         std::int64_t const begin = chunk * element_chunk;
         std::int64_t const count = n - begin < element_chunk ? n - begin : element_chunk;
-        row_loop(team, count, [&](std::int64_t i) { body(begin + i); });
+        pack_loop<k>(team, count, packs, [&](auto at) {
+          at.begin += begin;
+          body(at);
+        });
       });
 }
 
@@ -123,10 +143,44 @@ KOKKOS_FORCEINLINE_FUNCTION float row_sum([[maybe_unused]] RowTeam const& team, 
 #endif
 }
 
-/// Σ first(i) and Σ second(i) in one pass over the row.
-template <class First, class Second>
-KOKKOS_FORCEINLINE_FUNCTION SumPair row_sum2([[maybe_unused]] RowTeam const& team, std::int64_t n, First const& first,
-                                             Second const& second) {
+namespace detail {
+
+/// The terms of one pack of a row of n, one after another: the same whether packs are whole or not.
+template <int k, class Term, class Combine>
+KOKKOS_FORCEINLINE_FUNCTION float fold_pack(std::int64_t pack, std::int64_t n, Packs packs, Term const& term,
+                                            float neutral, Combine const& combine) {
+  std::int64_t const begin = pack * k;
+  std::int64_t const end = n - begin < k ? n : begin + k;
+  float result = neutral;
+  if (packs == Packs::whole && end - begin == k) {
+    Floats<k> const terms = term(Place<k>{begin});
+    for (int j = 0; j < k; ++j) result = combine(result, terms.at[j]);
+  } else {
+    for (std::int64_t i = begin; i < end; ++i) result = combine(result, term(Place<1>{i}).at[0]);
+  }
+  return result;
+}
+
+} // namespace detail
+
+/// Σ of term(Place<k or 1>), which are Floats, over the elements 0 … n-1 of a row. Its shape is the same whether packs
+/// are whole or not.
+template <int k, class Term>
+KOKKOS_FORCEINLINE_FUNCTION float pack_sum([[maybe_unused]] RowTeam const& team, std::int64_t n,
+                                           [[maybe_unused]] Packs packs, Term const& term) {
+#if KOZERO_ON_HOST
+  return row_sum(team, n, [&](std::int64_t i) { return term(Place<1>{i}).at[0]; });
+#else
+  return team.sum((n + k - 1) / k, [&](std::int64_t pack) {
+    return detail::fold_pack<k>(pack, n, packs, term, 0.0f, [](float a, float b) { return a + b; });
+  });
+#endif
+}
+
+/// Both sums, on a host in one pass over the row.
+template <int k, class First, class Second>
+KOKKOS_FORCEINLINE_FUNCTION SumPair pack_sum2([[maybe_unused]] RowTeam const& team, std::int64_t n,
+                                              [[maybe_unused]] Packs packs, First const& first, Second const& second) {
 #if KOZERO_ON_HOST
   auto const plus = [](float a, float b) { return a + b; };
   float a[row_parts] = {};
@@ -134,18 +188,18 @@ KOKKOS_FORCEINLINE_FUNCTION SumPair row_sum2([[maybe_unused]] RowTeam const& tea
   std::int64_t i = 0;
   for (; i + row_parts <= n; i += row_parts) {
     for (int j = 0; j < row_parts; ++j) {
-      a[j] += first(i + j);
-      b[j] += second(i + j);
+      a[j] += first(Place<1>{i + j}).at[0];
+      b[j] += second(Place<1>{i + j}).at[0];
     }
   }
   int const left = static_cast<int>(n - i);
   for (int j = 0; j < left; ++j) {
-    a[j] += first(i + j);
-    b[j] += second(i + j);
+    a[j] += first(Place<1>{i + j}).at[0];
+    b[j] += second(Place<1>{i + j}).at[0];
   }
   return {detail::fold_parts(a, plus), detail::fold_parts(b, plus)};
 #else
-  return {row_sum(team, n, first), row_sum(team, n, second)};
+  return {pack_sum<k>(team, n, packs, first), pack_sum<k>(team, n, packs, second)};
 #endif
 }
 
@@ -156,6 +210,20 @@ KOKKOS_FORCEINLINE_FUNCTION float row_max([[maybe_unused]] RowTeam const& team, 
   return detail::host_reduce(n, term, -__builtin_huge_valf(), [](float a, float b) { return a < b ? b : a; });
 #else
   return team.max(n, term);
+#endif
+}
+
+/// The same of term(Place<k or 1>), which are Floats.
+template <int k, class Term>
+KOKKOS_FORCEINLINE_FUNCTION float pack_max([[maybe_unused]] RowTeam const& team, std::int64_t n,
+                                           [[maybe_unused]] Packs packs, Term const& term) {
+#if KOZERO_ON_HOST
+  return row_max(team, n, [&](std::int64_t i) { return term(Place<1>{i}).at[0]; });
+#else
+  return team.max((n + k - 1) / k, [&](std::int64_t pack) {
+    return detail::fold_pack<k>(pack, n, packs, term, -__builtin_huge_valf(),
+                                [](float top, float value) { return top < value ? value : top; });
+  });
 #endif
 }
 

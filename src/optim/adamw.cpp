@@ -1,7 +1,7 @@
 #include "optim/adamw.hpp"
 
 #include "core/host_simd.hpp"
-#include "core/launch.hpp"
+#include "core/packs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -94,17 +94,37 @@ struct Tile {
 
 } // namespace
 
-/// An element of an accelerator's thread.
+/// Elements of an accelerator's thread.
 template <class G, Parameters where, class T>
-struct AdamWElement {
-  AdamWShard<T> shard;
+struct AdamWElements {
+  static constexpr int k = pack_size<float>;
+  Vec<float> master, m, v;
+  Vec<G const> gradient;
+  Vec<T> parameter;
+  std::int64_t decay_count;
   AdamWScalars scalars;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    G const* const gradient = static_cast<G const*>(shard.gradient);
-    float const keep = i < shard.decay_count ? scalars.keep : 1.0f;
-    float const p =
-        adamw_element(shard.master[i], shard.m[i], shard.v[i], static_cast<float>(gradient[i]), keep, scalars);
-    if constexpr (where == Parameters::apart) shard.parameter[i] = static_cast<T>(p);
+
+  AdamWElements(AdamWShard<T> const& shard, AdamWScalars const& s)
+      : master(shard.master, shard.count), m(shard.m, shard.count), v(shard.v, shard.count),
+        gradient(static_cast<G const*>(shard.gradient), shard.count), parameter(shard.parameter, shard.count),
+        decay_count(shard.decay_count), scalars(s) {}
+
+  Packs packs() const { return packs_of<k>(master, m, v, gradient, parameter); }
+
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(Place<n> at) const {
+    Floats<n> p = load(master, at);
+    Floats<n> first = load(m, at);
+    Floats<n> second = load(v, at);
+    Floats<n> const g = load(gradient, at);
+    for (int j = 0; j < n; ++j) {
+      float const keep = at.begin + j < decay_count ? scalars.keep : 1.0f;
+      adamw_element(p.at[j], first.at[j], second.at[j], g.at[j], keep, scalars);
+    }
+    store(master, at, p);
+    store(m, at, first);
+    store(v, at, second);
+    if constexpr (where == Parameters::apart) store(parameter, at, p);
   }
 };
 
@@ -115,7 +135,9 @@ void run(AnyLane const& lane, AdamWShard<T> const& shard, AdamWScalars const& sc
   if constexpr (runs_on_host<AnyLane>) {
     launch(lane, "kozero::adamw::host", Range{tiles_of(shard)}, Tile<G, where, T>{shard, scalars});
   } else {
-    launch(lane, "kozero::adamw::device", Range{shard.count}, AdamWElement<G, where, T>{shard, scalars});
+    using Elements = AdamWElements<G, where, T>;
+    Elements const elements(shard, scalars);
+    launch_packs<Elements::k>(lane, "kozero::adamw::device", shard.count, elements.packs(), elements);
   }
 }
 

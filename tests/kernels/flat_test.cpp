@@ -99,6 +99,25 @@ TEMPLATE_TEST_CASE("Accumulation adds in fp32 and rounds once", "", Lane, HostLa
   }
 }
 
+TEMPLATE_TEST_CASE("Arrays may begin anywhere, and nothing beside them changes", "", Lane, HostLane) {
+  std::int64_t const n = 100;
+  for (std::int64_t const to : {0, 1, 4, 8}) {
+    for (std::int64_t const from : {0, 1, 4, 8}) {
+      Array<TestType, float> x(as<float>(normal_numbers(from + n, 8)));
+      Array<TestType, bf16> y(as<bf16>(normal_numbers(to + n + 3, 9)));
+      Numbers expected = numbers_of(y.get());
+      Numbers const source = numbers_of(x.get());
+      for (std::int64_t i = 0; i < n; ++i) {
+        expected[to + i] = 2 * rounded<bf16>(source[from + i]);
+      }
+      convert(TestType(), y.data() + to, x.data() + from, n);
+      accumulate(TestType(), y.data() + to, y.data() + to, n);
+      INFO("to element " << to << " from element " << from);
+      CHECK(numbers_of(y.get()) == expected);
+    }
+  }
+}
+
 TEMPLATE_TEST_CASE("The first Inf or NaN is found, wherever it is and however the array is cut", "", Lane, HostLane) {
   double const nan = std::numeric_limits<double>::quiet_NaN();
   double const inf = std::numeric_limits<double>::infinity();

@@ -186,15 +186,27 @@ TEST_CASE("logits are a product, and leave the padding of the vocabulary alone")
   REQUIRE(logits.padding_is_untouched());
 }
 
-TEST_CASE("chunks of the head hold every row, and stay near 2^24 logits") {
-  for (std::int64_t const n : {0, 1, 7, 333, 334, 1024, 100000}) {
-    for (std::int64_t const vocabulary : {1, 257, 50257, 300000, 20000000}) {
-      CAPTURE(n, vocabulary);
-      std::int64_t const chunk = head_chunk_rows(n, vocabulary);
-      REQUIRE(chunk <= n);
-      REQUIRE((chunk > 0 || n == 0));
-      REQUIRE(chunk * padded_vocabulary(vocabulary) <=
-              std::max((std::int64_t{1} << 24) + 16 * padded_vocabulary(vocabulary), std::int64_t{0}));
+TEST_CASE("chunks of the head hold every row, and no more logits than they may") {
+  for (HeadChunk const& most : {host_head_chunk, accelerator_head_chunk}) {
+    for (std::int64_t const n : {0, 1, 7, 333, 334, 1024, 100000}) {
+      for (std::int64_t const vocabulary : {1, 257, 50257, 300000, 20000000}) {
+        CAPTURE(most.rows, n, vocabulary);
+        std::int64_t const width = padded_vocabulary(vocabulary);
+        std::int64_t const chunk = head_chunk_rows(n, vocabulary, most);
+        REQUIRE(chunk <= n);
+        REQUIRE((chunk > 0 || n == 0));
+        REQUIRE(chunk <= std::max(most.logits / width + 16, most.rows));
+      }
     }
   }
+}
+
+TEST_CASE("an accelerator's chunks are of thousands of rows, at any vocabulary") {
+  for (std::int64_t const vocabulary : {50257, 128256, 300000}) {
+    for (std::int64_t const n : {4096, 8192, 16384, 100000}) {
+      CAPTURE(n, vocabulary);
+      REQUIRE(head_chunk_rows(n, vocabulary, accelerator_head_chunk) >= 2048);
+    }
+  }
+  REQUIRE(head_chunk_rows(8192, 50257, accelerator_head_chunk) == 4096);
 }

@@ -81,7 +81,7 @@ void print_linear() {
   Matrix<float> const dw(out, in, 0, normal_numbers(out * in, 4));
   Vector<float> const dbias(normal_numbers(out, 5));
   linear_forward<T>(Lane(), y, x, w, bias);
-  linear_backward<T>(Lane(), dx, dw, dbias, y, x, w);
+  linear_backward<T>(Lane(), dx, dw, dbias, Vec<float>(), y, x, w);
   print(named<T>("linear"), {y.get(), dx.get(), dw.get(), dbias.get()});
 }
 
@@ -143,7 +143,7 @@ void print_layernorm() {
   Vector<float> const dweight(normal_numbers(width, 5));
   Vector<float> const dbias(normal_numbers(width, 6));
   layernorm_forward<T>(Lane(), y, mean, rstd, x, weight, bias);
-  layernorm_backward<T>(Lane(), dx, dweight, dbias, y, x, mean, rstd, weight);
+  layernorm_backward<T>(Lane(), dx, dweight, dbias, Vec<float>(), y, x, mean, rstd, weight);
   print(named<T>("layernorm"), {y.get(), mean.get(), rstd.get(), dx.get(), dweight.get(), dbias.get()});
 }
 

@@ -1,5 +1,7 @@
 #include "support/catch.hpp"
 
+#include "kernels/column_sum.hpp"
+#include "kernels/elementwise.hpp"
 #include "kernels/layernorm.hpp"
 #include "support/matrices.hpp"
 
@@ -62,16 +64,17 @@ struct Input {
   Vector<T> weight, bias;
   Vector<float> mean, rstd;
 
-  Input(std::int64_t n_rows, std::int64_t columns)
-      : n(n_rows), width(columns), x(n, width, 3, normal_numbers(n * width, 1)), y(n, width, 5),
+  /// `padding`: what rows are longer than wide; 8 leaves whole packs where the width has them.
+  Input(std::int64_t n_rows, std::int64_t columns, std::int64_t padding)
+      : n(n_rows), width(columns), x(n, width, padding, normal_numbers(n * width, 1)), y(n, width, padding),
         weight(normal_numbers(width, 2)), bias(normal_numbers(width, 3)), mean(n), rstd(n) {
     layernorm_forward<T>(Lane(), y, mean, rstd, x, weight, bias);
   }
 };
 
 template <class T>
-void check_forward(std::int64_t n, std::int64_t width) {
-  Input<T> const in(n, width);
+void check_forward(std::int64_t n, std::int64_t width, std::int64_t padding) {
+  Input<T> const in(n, width, padding);
   Numbers y, mean, rstd;
   Numbers const x = in.x.get();
   for (std::int64_t row = 0; row < n; ++row) {
@@ -88,10 +91,10 @@ void check_forward(std::int64_t n, std::int64_t width) {
 }
 
 template <class T>
-void check_backward(std::int64_t n, std::int64_t width) {
-  Input<T> const in(n, width);
-  Matrix<T> const dy(n, width, 2, normal_numbers(n * width, 4));
-  Matrix<T> const dx(n, width, 1, normal_numbers(n * width, 5));
+void check_backward(std::int64_t n, std::int64_t width, std::int64_t padding) {
+  Input<T> const in(n, width, padding);
+  Matrix<T> const dy(n, width, padding, normal_numbers(n * width, 4));
+  Matrix<T> const dx(n, width, padding, normal_numbers(n * width, 5));
   Vector<float> const dweight(normal_numbers(width, 6));
   Vector<float> const dbias(normal_numbers(width, 7));
   Numbers const x = in.x.get(), weight = in.weight.get(), bias = in.bias.get(), d = dy.get();
@@ -106,7 +109,8 @@ void check_backward(std::int64_t n, std::int64_t width) {
       expected(dweight.get(), differences(weight, [&](Numbers const& at) { return objective(x, d, at, bias); }));
   Numbers const dbias_expected =
       expected(dbias.get(), differences(bias, [&](Numbers const& at) { return objective(x, d, weight, at); }));
-  layernorm_backward<T>(Lane(), dx, dweight, dbias, dy, in.x, in.mean, in.rstd, in.weight);
+  Vector<float> const scratch(column_sum_scratch(n, width));
+  layernorm_backward<T>(Lane(), dx, dweight, dbias, scratch, dy, in.x, in.mean, in.rstd, in.weight);
   INFO(n << " rows of " << width);
   CHECK(dx.padding_is_untouched());
   CHECK(relative_error(dx.get(), dx_expected) < tolerance<T>);
@@ -114,15 +118,61 @@ void check_backward(std::int64_t n, std::int64_t width) {
   CHECK(relative_error(dbias.get(), dbias_expected) < tolerance<float>);
 }
 
+// All that a norm's kernels make, of rows with some padding.
+template <class T>
+std::vector<Numbers> results(std::int64_t n, std::int64_t width, std::int64_t padding) {
+  Input<T> const in(n, width, padding);
+  Matrix<T> const dx(n, width, padding, normal_numbers(n * width, 5));
+  Vector<float> const dweight(normal_numbers(width, 6));
+  Vector<float> const dbias(normal_numbers(width, 7));
+  Vector<float> const scratch(column_sum_scratch(n, width));
+  layernorm_backward<T>(Lane(), dx, dweight, dbias, scratch, in.y, in.x, in.mean, in.rstd, in.weight);
+  return {in.y.get(), in.mean.get(), in.rstd.get(), dx.get(), dweight.get(), dbias.get()};
+}
+
+template <class T>
+void check_residual(std::int64_t n, std::int64_t width, std::int64_t padding) {
+  Input<T> const in(n, width, padding);
+  Matrix<T> const residual(n, width, 0, normal_numbers(n * width, 8));
+  Matrix<T> const x(n, width, 0, normal_numbers(n * width, 9)), sum(n, width, padding, x.get());
+  Matrix<T> const y(n, width, padding);
+  Vector<float> const mean(n), rstd(n);
+  residual_layernorm_forward<T>(Lane(), y, mean, rstd, sum, residual, in.weight, in.bias);
+
+  add<T>(Lane(), x.view().flat(), x.view().flat(), residual.view().flat());
+  layernorm_forward<T>(Lane(), in.y, in.mean, in.rstd, x, in.weight, in.bias);
+  INFO(n << " rows of " << width << ", padding " << padding);
+  CHECK(sum.get() == x.get());
+  CHECK(y.get() == in.y.get());
+  CHECK(mean.get() == in.mean.get());
+  CHECK(rstd.get() == in.rstd.get());
+  CHECK((sum.padding_is_untouched() && y.padding_is_untouched()));
+}
+
 } // namespace
 
-TEST_CASE("Layer norm agrees with double precision") {
+TEMPLATE_TEST_CASE("Layer norm agrees with double precision", "", float, bf16, fp16) {
   for (std::int64_t width : widths) {
-    check_forward<float>(7, width);
-    check_forward<bf16>(7, width);
-    check_forward<fp16>(7, width);
+    check_forward<TestType>(7, width, 3);
+    check_forward<TestType>(7, width, 8);
   }
-  check_forward<float>(0, 21);
+  check_forward<TestType>(0, 21, 0);
+}
+
+TEMPLATE_TEST_CASE("Layer norm has the same bits where rows hold whole packs and where they do not", "", float, bf16,
+                   fp16) {
+  for (std::int64_t width : widths) {
+    INFO("width " << width);
+    CHECK(results<TestType>(130, width, 0) == results<TestType>(130, width, 3));
+  }
+}
+
+TEMPLATE_TEST_CASE("Addition and layer norm at once have the bits of one after the other", "", float, bf16, fp16) {
+  for (std::int64_t width : widths) {
+    check_residual<TestType>(7, width, 0);
+    check_residual<TestType>(7, width, 3);
+  }
+  check_residual<TestType>(0, 21, 0);
 }
 
 TEST_CASE("Layer norm of a row far from zero keeps its variance") {
@@ -135,11 +185,11 @@ TEST_CASE("Layer norm of a row far from zero keeps its variance") {
   CHECK(relative_error(rstd.get(), {norm(numbers.data(), one, zero).rstd}) < 1e-6);
 }
 
-TEST_CASE("The gradients of layer norm are its finite differences, added to what is there") {
+TEMPLATE_TEST_CASE("The gradients of layer norm are its finite differences, added to what is there", "", float, bf16,
+                   fp16) {
   for (std::int64_t width : widths) {
-    check_backward<float>(3, width);
-    check_backward<bf16>(3, width);
-    check_backward<fp16>(3, width);
+    check_backward<TestType>(3, width, 3);
+    check_backward<TestType>(3, width, 8);
   }
-  check_backward<float>(130, 3); // more rows than are summed at once
+  check_backward<TestType>(130, 3, 0); // more rows than are summed at once
 }

@@ -1,3 +1,4 @@
+#include "kernels/column_sum.hpp"
 #include "kernels/linear.hpp"
 #include "support/catch.hpp"
 #include "support/matrices.hpp"
@@ -53,7 +54,8 @@ void check_backward(Shape const& s, WeightOrder order) {
   Numbers const gradient = dy.get();
   for (std::int64_t i = 0; i < s.n * s.out; ++i) want_dbias[i % s.out] += gradient[i];
 
-  linear_backward<T>(Lane(), dx, dw, dbias, dy, x, w, order);
+  Vector<float> const scratch(column_sum_scratch(s.n, s.out));
+  linear_backward<T>(Lane(), dx, dw, dbias, scratch, dy, x, w, order);
   REQUIRE(relative_error(dx.get(), want_dx) < tolerance<T>);
   REQUIRE(relative_error(dw.get(), want_dw) < tolerance<float>);
   REQUIRE(relative_error(dbias.get(), want_dbias) < tolerance<float>);

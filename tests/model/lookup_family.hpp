@@ -3,6 +3,7 @@
 // logits = x · wteᵀ. Two units of very different sizes, of which the second reads the first one's block.
 
 #include "core/launch.hpp"
+#include "kernels/column_sum.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/embedding.hpp"
 #include "kernels/head.hpp"
@@ -54,6 +55,7 @@ public:
       : view_(layout[1]), embedding_(layout[0]), x_(x), d_(d), norm_(buffer<T>(ledger, "norm", rows(x) * cols(x))),
         dnorm_(buffer<T>(ledger, "dnorm", rows(d) * cols(x))), mean_(buffer<float>(ledger, "mean", rows(x))),
         rstd_(buffer<float>(ledger, "rstd", rows(x))), losses_(buffer<float>(ledger, "losses", rows(x))),
+        sums_(buffer<float>(ledger, "sums", column_sum_scratch(rows(x), cols(x)))),
         chunk_rows_(head_chunk_rows(rows(x), vocabulary)), chunk_columns_(padded_vocabulary(vocabulary)),
         logits_(buffer<float>(ledger, "logits", chunk_rows_ * chunk_columns_)),
         dlogits_(buffer<T>(ledger, "dlogits", chunk_rows_ * chunk_columns_)) {}
@@ -67,8 +69,8 @@ public:
     head_loss_and_gradient<T>(lane, vec(losses_), dnorm, embedding_.matrix(grads[1], wte), chunk(), norm(),
                               weight(params), batch.targets, scale);
     fill(lane, on_device(d_.data()), T(0.0f), rows(d_) * cols(d_));
-    layernorm_backward<T>(lane, d_, view_.vector(grads[0], norm_weight), view_.vector(grads[0], norm_bias), dnorm, x_,
-                          vec(mean_), vec(rstd_), view_.vector(params[0], norm_weight));
+    layernorm_backward<T>(lane, d_, view_.vector(grads[0], norm_weight), view_.vector(grads[0], norm_bias), vec(sums_),
+                          dnorm, x_, vec(mean_), vec(rstd_), view_.vector(params[0], norm_weight));
   }
   void loss(Lane const& lane, Params<T> params, MicroBatch const& batch) override {
     head_loss<T>(lane, vec(losses_), chunk(), norm(), weight(params), batch.targets);
@@ -94,7 +96,7 @@ private:
   BlockView view_, embedding_;
   Mat<T> x_, d_;
   DeviceBuffer<T> norm_, dnorm_;
-  DeviceBuffer<float> mean_, rstd_, losses_;
+  DeviceBuffer<float> mean_, rstd_, losses_, sums_;
   std::int64_t chunk_rows_, chunk_columns_;
   DeviceBuffer<float> logits_;
   DeviceBuffer<T> dlogits_;

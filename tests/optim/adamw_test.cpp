@@ -1,4 +1,5 @@
 #include "support/catch.hpp"
+#include "support/device_array.hpp"
 #include "support/host_targets.hpp"
 
 #include "core/rng.hpp"
@@ -98,6 +99,21 @@ State tiny_state(std::int64_t count) {
 constexpr std::int64_t count = 70001;
 constexpr std::int64_t decay_end = 40003;
 
+/// What a step on the device makes of elements begin … end-1 of a state: master, m, v and parameters.
+template <class T, class G>
+std::vector<std::vector<float>> step_on_device(State const& state, std::vector<G> const& gradients, std::int64_t begin,
+                                               std::int64_t end, AdamWScalars const& scalars) {
+  DeviceArray<float> const master(state.master), m(state.m), v(state.v);
+  DeviceArray<G> const gradient(gradients);
+  DeviceArray<T> const parameter(std::vector<T>(gradients.size(), T(0.0f)));
+  AdamWShard<T> const shard{end - begin,           std::clamp<std::int64_t>(decay_end - begin, 0, end - begin),
+                            master.data() + begin, m.data() + begin,
+                            v.data() + begin,      gradient.data() + begin,
+                            dtype_of<G>,           parameter.data() + begin};
+  adamw_step(Lane(), shard, scalars);
+  return {master.get(), m.get(), v.get(), as_floats(parameter.get())};
+}
+
 } // namespace
 
 /// A compute type and a type of gradients.
@@ -132,6 +148,30 @@ TEMPLATE_LIST_TEST_CASE("AdamW follows its formula, in double", "", Types) {
     REQUIRE(static_cast<float>(parameter[i]) == static_cast<float>(static_cast<T>(state.master[i])));
   }
   CHECK(largest < 2e-7);
+}
+
+TEMPLATE_LIST_TEST_CASE("the device's step has the bits of the host's, wherever a shard begins and ends", "", Types) {
+  using T = typename TestType::first_type;
+  using G = typename TestType::second_type;
+  AdamWScalars const scalars(OptimizerConfig(), 3e-4, 5, 0.37);
+  State const before = random_state(count);
+  for (std::int64_t const begin : {0, 1, 4, 40002}) {
+    for (std::int64_t const end : {begin, begin + 1, begin + 4, count - 1, count}) {
+      INFO(begin << " to " << end);
+      State state = before;
+      auto const gradients = round_gradients<G>(state);
+      auto const got = step_on_device<T>(state, gradients, begin, end, scalars);
+      std::vector<T> parameter(count, T(0.0f));
+      AdamWShard<T> shard = part(state, parameter, begin, end, decay_end);
+      shard.gradient = gradients.data() + begin;
+      shard.gradient_type = dtype_of<G>;
+      adamw_step(HostLane(), shard, scalars);
+      CHECK(same_bits(got[0], state.master));
+      CHECK(same_bits(got[1], state.m));
+      CHECK(same_bits(got[2], state.v));
+      CHECK(same_bits(got[3], as_floats(parameter)));
+    }
+  }
 }
 
 TEST_CASE("a block in one piece and in many has the same bits") { // CASES 11

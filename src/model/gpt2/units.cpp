@@ -1,6 +1,7 @@
 #include "model/gpt2/units.hpp"
 
 #include "core/launch.hpp"
+#include "kernels/column_sum.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/layernorm.hpp"
@@ -75,7 +76,9 @@ Gpt2LayerFrame<T>::Gpt2LayerFrame(Gpt2Sizes const& shape, Category category, std
 template <class T>
 Gpt2Scratch<T>::Gpt2Scratch(Gpt2Sizes const& shape, Ledger& ledger)
     : wide(activation<T>(ledger, "scratch.wide", shape.rows() * 4 * shape.width)),
-      narrow(activation<T>(ledger, "scratch.narrow", shape.rows() * shape.width)) {}
+      narrow(activation<T>(ledger, "scratch.narrow", shape.rows() * shape.width)),
+      sums(activation<float>(ledger, "scratch.sums", column_sum_scratch(shape.rows(), 4 * shape.width),
+                             Category::workspace)) {}
 
 template <class T>
 Gpt2Layer<T>::Gpt2Layer(BlockLayout const& layout, Gpt2Sizes const& shape, Recompute recompute,
@@ -100,10 +103,8 @@ void Gpt2Layer<T>::forward_to_gelu(Lane const& lane, Vec<T const> const& block) 
   attention_->forward(lane, matrix(f.attention, n, c), vector(f.logsumexp), matrix(f.qkv, n, 3 * c));
   linear_forward<T>(lane, matrix(f.middle, n, c), matrix(f.attention, n, c), weight(attention_proj_weight),
                     bias(attention_proj_bias), WeightOrder::in_out);
-  Vec<T> const middle = vector(f.middle);
-  add<T>(lane, middle, middle, in_.flat());
-  layernorm_forward<T>(lane, matrix(f.ln_2, n, c), vector(f.mean_2), vector(f.rstd_2), matrix(f.middle, n, c),
-                       bias(ln_2_weight), bias(ln_2_bias));
+  residual_layernorm_forward<T>(lane, matrix(f.ln_2, n, c), vector(f.mean_2), vector(f.rstd_2), matrix(f.middle, n, c),
+                                in_, bias(ln_2_weight), bias(ln_2_bias));
   linear_forward<T>(lane, matrix(f.fc, n, 4 * c), matrix(f.ln_2, n, c), weight(fc_weight), bias(fc_bias));
   gelu_forward<T>(lane, vector(f.gelu), vector(f.fc));
 }
@@ -134,21 +135,23 @@ void Gpt2Layer<T>::backward(Lane const& lane, Params<T> params, Grads grads, Mic
   Mat<T> const dfc = matrix(scratch_->wide, n, 4 * c);
   Mat<T> const dqkv = matrix(scratch_->wide, n, 3 * c);
   Mat<T> const dnarrow = matrix(scratch_->narrow, n, c);
+  Vec<float> const sums = scratch_->for_sums();
 
-  linear_backward<T>(lane, dfc, dweight(mlp_proj_weight), dbias(mlp_proj_bias), d_, matrix(f.gelu, n, 4 * c),
+  linear_backward<T>(lane, dfc, dweight(mlp_proj_weight), dbias(mlp_proj_bias), sums, d_, matrix(f.gelu, n, 4 * c),
                      weight(mlp_proj_weight), WeightOrder::in_out);
   gelu_backward<T>(lane, vector(scratch_->wide), vector(f.fc));
-  linear_backward<T>(lane, dnarrow, dweight(fc_weight), dbias(fc_bias), dfc, matrix(f.ln_2, n, c), weight(fc_weight));
-  layernorm_backward<T>(lane, d_, dbias(ln_2_weight), dbias(ln_2_bias), dnarrow, matrix(f.middle, n, c),
+  linear_backward<T>(lane, dnarrow, dweight(fc_weight), dbias(fc_bias), sums, dfc, matrix(f.ln_2, n, c),
+                     weight(fc_weight));
+  layernorm_backward<T>(lane, d_, dbias(ln_2_weight), dbias(ln_2_bias), sums, dnarrow, matrix(f.middle, n, c),
                         vector(f.mean_2), vector(f.rstd_2), scale(ln_2_weight));
 
-  linear_backward<T>(lane, dnarrow, dweight(attention_proj_weight), dbias(attention_proj_bias), d_,
+  linear_backward<T>(lane, dnarrow, dweight(attention_proj_weight), dbias(attention_proj_bias), sums, d_,
                      matrix(f.attention, n, c), weight(attention_proj_weight), WeightOrder::in_out);
   attention_->backward(lane, dqkv, dnarrow, matrix(f.attention, n, c), vector(f.logsumexp), matrix(f.qkv, n, 3 * c));
   linear_backward<T>(lane, dnarrow, view_.stacked_matrix(grads[0], q_weight, v_weight),
-                     view_.stacked_vector(grads[0], q_bias, v_bias), dqkv, matrix(f.ln_1, n, c),
+                     view_.stacked_vector(grads[0], q_bias, v_bias), sums, dqkv, matrix(f.ln_1, n, c),
                      view_.stacked_matrix(params[0], q_weight, v_weight));
-  layernorm_backward<T>(lane, d_, dbias(ln_1_weight), dbias(ln_1_bias), dnarrow, in_, vector(f.mean_1),
+  layernorm_backward<T>(lane, d_, dbias(ln_1_weight), dbias(ln_1_bias), sums, dnarrow, in_, vector(f.mean_1),
                         vector(f.rstd_1), scale(ln_1_weight));
 }
 
@@ -202,8 +205,9 @@ void Gpt2Head<T>::backward(Lane const& lane, Params<T> params, Grads grads, Micr
                                    : view_.matrix(grads[0], gpt2_head_tensor::lm_head);
   head_loss_and_gradient<T>(lane, vector(losses_), dnorm, dweight, chunk(), norm, weight(params), batch.targets, scale);
   fill(lane, on_device(d_.flat()), T(0.0f), rows(d_) * cols(d_));
-  layernorm_backward<T>(lane, d_, view_.vector(grads[0], ln_f_weight), view_.vector(grads[0], ln_f_bias), dnorm, x_,
-                        vector(mean_), vector(rstd_), view_.vector(params[0], ln_f_weight));
+  layernorm_backward<T>(lane, d_, view_.vector(grads[0], ln_f_weight), view_.vector(grads[0], ln_f_bias),
+                        scratch_->for_sums(), dnorm, x_, vector(mean_), vector(rstd_),
+                        view_.vector(params[0], ln_f_weight));
 }
 
 template <class T>

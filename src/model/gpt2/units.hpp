@@ -48,8 +48,10 @@ struct Gpt2LayerFrame {
 template <class T>
 struct Gpt2Scratch {
   Gpt2Scratch(Gpt2Sizes const& shape, Ledger& ledger);
-  DeviceBuffer<T> wide;   // [N,4C], or [N,3C]
-  DeviceBuffer<T> narrow; // [N,C]
+  DeviceBuffer<T> wide;     // [N,4C], or [N,3C]
+  DeviceBuffer<T> narrow;   // [N,C]
+  DeviceBuffer<float> sums; // of add_column_sums
+  Vec<float> for_sums() const { return make_vec(sums.data(), sums.size()); }
 };
 
 /// x' = m + mlp(norm(m)), m = x + attention(norm(x)).
