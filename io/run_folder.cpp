@@ -6,6 +6,7 @@
 #include "io/event_file.hpp"
 #include "io/metrics_lineage.hpp"
 #include "io/plain_file.hpp"
+#include "io/system_error.hpp"
 
 #include <fmt/ranges.h>
 
@@ -13,16 +14,27 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <system_error>
 
 namespace kozero {
 
 namespace {
 
+constexpr char const* advice = "correct run.dir or its permissions";
+
 [[noreturn]] void refuse(std::string const& path, std::string const& what, std::string const& why) {
-  throw InputError(fmt::format("run folder '{}' {} ({}); correct run.dir or its permissions", path, what, why));
+  throw InputError(fmt::format("run folder '{}' {} ({}); {}", path, what, why, advice));
 }
+
+/// A disk that is full or fails is not mended by another path.
+[[noreturn]] void refuse(std::string const& path, std::string const& what, std::error_code cause) {
+  bool const is_of_path = cause == std::errc::no_such_file_or_directory || cause == std::errc::permission_denied;
+  throw InputError(fmt::format("run folder '{}' {} ({}); {}", path, what, cause.message(),
+                               is_of_path ? advice : remedy(cause.value(), advice)));
+}
+
+std::error_code last_error() { return {errno, std::generic_category()}; }
 
 /// The part of the path that is in the way, being no folder; empty when there is none.
 std::filesystem::path obstacle(std::filesystem::path const& path) {
@@ -50,7 +62,7 @@ void make_folder(std::string const& path) {
   }
   std::error_code error;
   bool const is_new = std::filesystem::create_directories(path, error);
-  if (error) refuse(path, "cannot be made", error.message());
+  if (error) refuse(path, "cannot be made", error);
   if (is_new) force_name_to_disk(path);
 }
 
@@ -58,7 +70,7 @@ void make_folder(std::string const& path) {
 void try_to_write(std::string const& path) {
   std::string probe = path + "/.kozero-XXXXXX";
   int const file = ::mkstemp(probe.data());
-  if (file < 0) refuse(path, "cannot be written to", std::strerror(errno));
+  if (file < 0) refuse(path, "cannot be written to", last_error());
   ::close(file);
   ::unlink(probe.c_str());
 }
@@ -79,13 +91,13 @@ void RunFolder::take(std::chrono::milliseconds patience) {
   lock_.reset();
   lock_.emplace(path_, patience);
   folder_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder_.is_open()) refuse(path_, "cannot be opened", std::strerror(errno));
+  if (!folder_.is_open()) refuse(path_, "cannot be opened", last_error());
   make_folder(checkpoints());
   try_to_write(checkpoints());
   try {
     checkpoint::take_back_replaced(checkpoints());
   } catch (std::filesystem::filesystem_error const& error) {
-    refuse(path_, "has a checkpoint whose replacement was cut short", error.code().message());
+    refuse(path_, "has a checkpoint whose replacement was cut short", error.code());
   }
 }
 
@@ -98,7 +110,7 @@ void RunFolder::remove_checkpoints() const {
     for (auto const& file : kept_metrics_files(metrics_file())) std::filesystem::remove(file);
     for (auto const& file : event_files(path_)) std::filesystem::remove(file);
   } catch (std::filesystem::filesystem_error const& error) {
-    refuse(path_, "keeps its old checkpoints", error.code().message());
+    refuse(path_, "keeps its old checkpoints", error.code());
   }
   if (!others.empty()) {
     log::warn("'{}' keeps what kozero did not write: {}", checkpoints(), fmt::join(others, ", "));

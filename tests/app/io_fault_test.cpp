@@ -164,8 +164,9 @@ TEST_CASE("a run goes on where a call of a save fails, unless it is the last sav
             CHECK(runs.hash_of_metrics() == runs.hash());
             runs.check_newest_checkpoint();
           } else {
-            CHECK(run.status == 1);
-            CHECK(contains(run.err, {std::strerror(cause), "is not saved"}));
+            bool const has_begun = run.status == 1;
+            CHECK((has_begun || (run.status == 2 && call <= 2))); // the folder is made first, and tried
+            CHECK(contains(run.err, {std::strerror(cause), has_begun ? "is not saved" : "checkpoints"}));
             runs.check_left();
           }
         }

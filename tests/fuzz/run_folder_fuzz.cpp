@@ -2,11 +2,11 @@
 // checkpoints.
 #include "fuzz/scratch.hpp"
 
+#include "comm/self_ranks.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "io/checkpoint.hpp"
 #include "io/checkpoint_folder.hpp"
-#include "io/checkpoint_format.hpp"
 #include "io/checkpoint_list.hpp"
 #include "io/event_file.hpp"
 #include "io/metrics.hpp"
@@ -32,12 +32,10 @@ std::optional<MetricsMark> mark_of(std::string_view text, std::int64_t batches, 
 
 /// A checkpoint of that many batches, whose losses are looked for in the metrics.
 void list_one(std::int64_t batches, std::optional<MetricsMark> const& mark) {
-  fs::path const folder = checkpoint::step_path(fuzz::scratch() + "/metrics/checkpoints", batches);
-  fs::create_directories(folder);
-  CheckpointInfo const info{
-      .counters = {batches, batches, 0}, .deck = "", .state_hash = "0", .version = "0", .metrics = mark};
-  checkpoint::write_info(folder / checkpoint::info_name, info);
-  auto const listed = list_checkpoints(fuzz::scratch() + "/metrics");
+  SelfRanks ranks;
+  std::string const run = fuzz::scratch() + "/metrics";
+  save_checkpoint(run, {.counters = {batches, batches, 0}, .state_hash = "0", .metrics = mark}, {}, 1, ranks);
+  auto const listed = list_checkpoints(run);
   if (listed.size() != 1 || !listed[0].info || listed[0].info->metrics != mark) std::abort();
 }
 

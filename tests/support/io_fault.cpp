@@ -3,7 +3,8 @@
 // "checkpoints". IO_FAULT says "WHAT N": "kill 17" ends the process there, "28 17" has that call fail with errno 28;
 // "28 17+" has it fail from there on, what is being written half through, as where a disk fills: what needs no room
 // succeeds then. IO_FAULT_COUNT names a file that the number of calls is written to at the end. With
-// IO_FAULT_NO_EXCHANGE two names cannot change places, as on NFS.
+// IO_FAULT_NO_EXCHANGE two names cannot change places, as on NFS. For runs of one rank: a thread that heeds no signal,
+// such as the watch of several, could not be handed its calls.
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
