@@ -21,6 +21,7 @@ constexpr std::int64_t cold_limit = 16 << 20; // parameters that are measured co
 constexpr std::int64_t cold_updates = 32;     // that a cold row lives
 constexpr std::int64_t cold_crossing = 4;     // in which the moments become subnormal, a row of a model at a time
 constexpr std::int64_t row_elements = 1024;
+constexpr float least_normal = std::numeric_limits<float>::min();
 
 /// base^exponent, for a small one.
 float power(double base, int exponent) {
@@ -115,7 +116,6 @@ public:
 
 private:
   using Init = HostBuffer<float>::Init;
-  static constexpr float least_normal = std::numeric_limits<float>::min();
 
   std::int64_t count_;
   Result result_;
