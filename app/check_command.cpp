@@ -1,5 +1,6 @@
 #include "app/commands.hpp"
 
+#include "comm/launcher.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "io/deck.hpp"
@@ -9,6 +10,7 @@
 namespace kozero {
 
 int run_check(CheckArguments const& arguments) {
+  if (launched_process().rank != 0) return exit_done; // once is enough
   if (arguments.reference) {
     fmt::print("{}", deck_reference());
     return exit_done;

@@ -2,12 +2,12 @@
 // doc/ and `kozero --help`.
 
 #include "app/commands.hpp"
+#include "app/version_text.hpp"
 
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/runtime.hpp"
 #include "core/signal_listener.hpp"
-#include "core/version.hpp"
 #include "io/standard_streams.hpp"
 #include "model/families.hpp"
 
@@ -49,7 +49,7 @@ struct CommandLine {
   enum class Signals { end_it, ask_to_stop } signals = Signals::end_it;      // TERM, INT, USR1 and HUP
 
   CommandLine() {
-    app.set_version_flag("--version", version());
+    app.set_version_flag("--version", version_text, "Say versions: of kozero, of libraries, of devices");
     app.require_subcommand(1);
     add_train();
     add_check();
@@ -94,6 +94,7 @@ private:
     auto* const reference = command.add_flag("--reference", check.reference, "Print the reference of all keys instead");
     command.callback([this, deck, reference] {
       if (deck->empty() && reference->empty()) throw CLI::RequiredError("deck");
+      needs = Needs::nothing;
       run = [this] { return run_check(check); };
     });
   }

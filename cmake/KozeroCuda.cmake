@@ -9,6 +9,21 @@ include(KozeroCudaArchitecture)
 
 find_package(CUDAToolkit REQUIRED)
 
+if(KOZERO_WERROR AND Kokkos_CXX_COMPILER_ID STREQUAL "NVIDIA") # -Werror alone is for the host's compiler
+  target_compile_options(kozero_flags INTERFACE -Werror=all-warnings)
+endif()
+
+# ---- The driver. Kokkos links libcuda.so.1, which no login node has: plan, check and the like could not start there.
+add_library(kozero_cuda_driver STATIC src/core/cuda/driver.cpp)
+target_link_libraries(kozero_cuda_driver PUBLIC CUDA::cudart ${CMAKE_DL_LIBS} PRIVATE kozero_flags)
+foreach(target IN ITEMS Kokkos::CUDA Kokkos::kokkoscore)
+  if(TARGET ${target})
+    get_target_property(libraries ${target} INTERFACE_LINK_LIBRARIES)
+    list(TRANSFORM libraries REPLACE "^CUDA::cuda_driver$" kozero_cuda_driver)
+    set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${libraries}")
+  endif()
+endforeach()
+
 # The version that a header's macros tell, "2.28.9"; empty where they are not there.
 function(kozero_header_version result header major minor patch)
   set(version "")

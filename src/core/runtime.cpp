@@ -1,5 +1,6 @@
 #include "core/runtime.hpp"
 
+#include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/host_simd.hpp"
 #include "core/kokkos.hpp"
@@ -7,6 +8,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -73,13 +75,17 @@ Runtime::Runtime(int& argc, char**& argv) {
   } catch (std::exception const& error) {
     if (ranks_ == 1) throw;
     // The others may be in a collective, and would wait for this rank.
-    std::fprintf(stderr, "kozero: rank %d: %s\n", rank_, error.what());
+    std::array<char, MPI_MAX_PROCESSOR_NAME> host = {};
+    int length = 0;
+    MPI_Get_processor_name(host.data(), &length);
+    std::fprintf(stderr, "kozero: rank %d on host %s: %s\n", rank_, host.data(), error.what());
     abort(exit_failed);
   }
 }
 
 void Runtime::start() const {
   set_host_target_from_environment();
+  require_device();
   HostMasks const host = gather_host_masks(rank_);
   start_kokkos(std::getenv("OMP_NUM_THREADS") ? 0 : thread_share(host.masks, host.rank_on_host),
                static_cast<int>(host.masks.size()));

@@ -52,9 +52,11 @@ public:
     step_ = sum_step(plan_.sums(), place.number % run_, run_);
     if (begins_run()) finish_all(lane);
     shards_.release(lane); // copies out of the blocks
-    if (!in_place || step_.joins > 0) return;
-    for (std::size_t b = 0; b < partitions_.size(); ++b) {
-      fill(lane, sums_[step_.held][b].pointer(), G(0.0f), partitions_[b].size());
+    if constexpr (in_place) {
+      if (step_.joins > 0) return;
+      for (std::size_t b = 0; b < partitions_.size(); ++b) {
+        fill(lane, sums_[step_.held][b].pointer(), 0.0f, partitions_[b].size());
+      }
     }
   }
 

@@ -1,0 +1,11 @@
+// Of programs whose device is the host, and of accelerators that nothing is known of; core/cuda has NVIDIA's.
+
+#include "core/device.hpp"
+
+namespace kozero {
+
+void require_device() {}
+
+std::vector<DevicePart> device_parts() { return {}; }
+
+} // namespace kozero

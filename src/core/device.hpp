@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace kozero {
+
+/// Error where this program was built for an accelerator and finds none here: no driver, one that is too old, or no
+/// device that the process may see. To be called before Kokkos comes up, which has no such words.
+void require_device();
+
+/// What of the accelerator's maker the program was built with, beside what is here; for people.
+struct DevicePart {
+  std::string name;
+  std::string built_with; // "13.1.0", or "-"
+  std::string here;       // "13.1.1", or "not found"
+};
+
+/// Device, driver and libraries; none where the device is the host. Neither Kokkos nor a driver is needed.
+std::vector<DevicePart> device_parts();
+
+} // namespace kozero
