@@ -13,7 +13,7 @@ namespace kozero {
 std::string version_text() {
   std::string text = version();
   text += fmt::format("\nKokkos {} {}, {}", kokkos_version(), DeviceExec::name(), gemm_backend());
-  text += "\n" + library_versions();
+  text += fmt::format("\n{}", library_versions());
   auto const parts = device_parts();
   constexpr char const* line = "\n{:<15} {:<12} {}";
   if (!parts.empty()) text += fmt::format(line, "", "built with", "here");
