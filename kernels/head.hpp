@@ -15,7 +15,7 @@ struct HeadChunk {
 
 inline constexpr HeadChunk host_head_chunk{std::int64_t{1} << 24, 16};
 // Each chunk reads and writes the whole gradient of the weight, in fp32, and an accelerator multiplies well from some
-// thousand rows on: 1 GiB in fp32 and half of it in 16 bits, for GPT-2's vocabulary.
+// thousand rows on: 1 GiB in fp32 and half of it in 16 bits, for 50257 ids.
 inline constexpr HeadChunk accelerator_head_chunk{std::int64_t{1} << 28, 4096};
 // The emulated device keeps the host's: it has the host's memory, and its products.
 inline constexpr HeadChunk head_chunk = KOZERO_HAS_ACCELERATOR ? accelerator_head_chunk : host_head_chunk;

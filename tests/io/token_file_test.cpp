@@ -193,9 +193,9 @@ TEST_CASE("a header that is wrong is refused with file, offset and value") {
 
 TEST_CASE("a header is read as tokens only where the deck says so, and is doubted") {
   TemporaryFolder const folder;
-  std::string const path = folder.write("t.bin", llmc(20240520, 1, 1, packed({1}, 2)));
+  std::string const path = folder.write("t.bin", llmc(20240520, 1, 2, packed({1, 1}, 2)));
   TokenFile const file(path, DataFormat::uint16, 65536);
-  CHECK(file.size() == 513);
+  CHECK(file.size() == 514);
   CHECK(contains(file.doubts().front(), {"t.bin", "read as uint16", "a file of llm.c", "set data.format to llmc"}));
   CHECK(contains(refusal(path, DataFormat::uint32, 128256), {"id 20240520 ", "byte offset 0,"}));
 }

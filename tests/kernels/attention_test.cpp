@@ -236,3 +236,22 @@ TEST_CASE("Attention of a model is the tile kernel's where there is no library")
   Attention<float> const generating(shape, d, AttentionPasses::forward, ledger);
   CHECK(ledger.peak_bytes(Space::device) == 66 * 3 * 4);
 }
+
+TEST_CASE("Attention of a model in 16 bits agrees with the tile kernel, by whatever way") {
+  AttentionShape const shape{2, 96, 3};
+  std::int64_t const d = 64, n = 2 * 96, width = 3 * 64;
+  Run<bf16> const run(shape, d);
+  Ledger ledger;
+  Attention<bf16> const attention(shape, d, AttentionPasses::both, ledger);
+  Matrix<bf16> const qkv(n, 3 * width, 0, run.qkv.get()), dout(n, width, 0, run.dout.get()), out(n, width),
+      dqkv(n, 3 * width);
+  Vector<float> const logsumexp(n * 3);
+  attention.forward(Lane(), out, logsumexp, qkv);
+  attention.backward(Lane(), dqkv, dout, out, logsumexp, qkv);
+  INFO(choose_attention(shape, d, DType::bf16).text);
+  CHECK(relative_error(out.get(), run.out.get()) < tolerance<bf16>);
+  CHECK(relative_error(logsumexp.get(), run.logsumexp.get()) < tolerance<bf16>);
+  for (int part = 0; part < 3; ++part) {
+    CHECK(relative_error(part_of(dqkv.get(), width, part), part_of(run.dqkv.get(), width, part)) < tolerance<bf16>);
+  }
+}

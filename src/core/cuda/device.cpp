@@ -46,13 +46,13 @@ std::string runtime_here() {
   return cudaRuntimeGetVersion(&version) == cudaSuccess ? cuda_version(version) : "";
 }
 
-std::string cublaslt_here() {
+std::string products_here() {
   auto* const version =
       find<std::size_t()>(fmt::format("libcublasLt.so.{}", CUDART_VERSION / 1000), "cublasLtGetVersion");
   return version ? library_version(static_cast<std::int64_t>(version())) : "";
 }
 
-std::string cudnn_here() {
+std::string attention_here() {
   auto* const version = find<std::size_t()>("libcudnn.so.9", "cudnnGetVersion");
   return version ? library_version(static_cast<std::int64_t>(version())) : "";
 }
@@ -89,8 +89,8 @@ std::vector<DevicePart> device_parts() {
   return {{"device", KOZERO_KOKKOS_ARCHITECTURE, found(device_here())},
           {"CUDA driver", "-", found(driver_here())},
           {"CUDA runtime", cuda_version(CUDART_VERSION), found(runtime_here())},
-          {"cuBLASLt", built_with(KOZERO_CUBLASLT_VERSION), found(cublaslt_here())},
-          {"cuDNN", built_with(KOZERO_CUDNN_VERSION), found(cudnn_here())},
+          {"cuBLASLt", built_with(KOZERO_CUBLASLT_VERSION), found(products_here())},
+          {"cuDNN", built_with(KOZERO_CUDNN_VERSION), found(attention_here())},
           {"cuDNN frontend", built_with(KOZERO_CUDNN_FRONTEND_VERSION), "headers alone"},
           {"NCCL", built_with(KOZERO_NCCL_VERSION), found(nccl_here())}};
 }
