@@ -74,7 +74,8 @@ struct AttentionLibraryLimits {
   std::int64_t widest_head = 0; // columns
 };
 
-/// Of the library that the program was built with, if any (one of two twins: attention_cudnn.cpp, attention_no_cudnn.cpp).
+/// Of the library that the program was built with, if any (one of two twins: attention_cudnn.cpp,
+/// attention_no_cudnn.cpp).
 std::optional<AttentionLibraryLimits> attention_library_limits();
 /// Loads it. Error where it is not there, or too old.
 AttentionLibrary& attention_library();
