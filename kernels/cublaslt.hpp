@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 
 struct CUstream_st; // what a cudaStream_t points to
 
@@ -25,7 +26,12 @@ struct Key {
   Fp32Products fp32 = Fp32Products::exact;
   std::uint32_t a_alignment = 0, b_alignment = 0, c_alignment = 0, bias_alignment = 0; // alignment_of the addresses
   std::uint64_t workspace_bytes = 0;
-  friend auto operator<=>(Key const&, Key const&) = default;
+  auto all() const {
+    return std::tie(m, n, k, a_stride, b_stride, c_stride, a_transposed, b_transposed, accumulates, has_bias, operands,
+                    result, fp32, a_alignment, b_alignment, c_alignment, bias_alignment, workspace_bytes);
+  }
+  friend bool operator==(Key const& a, Key const& b) { return a.all() == b.all(); }
+  friend bool operator<(Key const& a, Key const& b) { return a.all() < b.all(); }
 };
 
 /// The largest power of two up to 16 bytes, the most that any kernel asks for, that an address is a multiple of.

@@ -4,7 +4,6 @@
 #include "kernels/gemm.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <vector>
 
 namespace kozero {
@@ -44,11 +43,11 @@ GemmWorkspace::GemmWorkspace(LazyLane const& lane, Fp32Products fp32, Ledger& le
 GemmWorkspace::~GemmWorkspace() { std::erase(in_service(), this); }
 
 GemmWorkspace const& GemmWorkspace::of(Lane const& lane) {
-  auto const newest_first = in_service() | std::views::reverse;
-  auto const found =
-      std::ranges::find(newest_first, lane.id(), [](GemmWorkspace const* one) { return one->lane_->id(); });
-  KOZERO_REQUIRE(found != newest_first.end(),
-                 "the lane '{}' has no GemmWorkspace (a fault of kozero); please report it", lane.name());
+  auto const& all = in_service();
+  auto const found = std::find_if(all.rbegin(), all.rend(), // the newest
+                                  [&](GemmWorkspace const* one) { return one->lane_->id() == lane.id(); });
+  KOZERO_REQUIRE(found != all.rend(), "the lane '{}' has no GemmWorkspace (a fault of kozero); please report it",
+                 lane.name());
   return **found;
 }
 
