@@ -84,8 +84,9 @@ BenchReport bench_exchange(BenchInput const& input, Group const& group) {
                           bench_share(times * figures.ratio)});
   };
   Collectives& collectives = group.collectives;
-  for (auto const& [size, name] : sizes_of(architecture->layout())) {
-    auto const block = [&](DType type) {
+  for (auto const& sized : sizes_of(architecture->layout())) {
+    auto const& name = sized.second;
+    auto const block = [&, size = sized.first](DType type) {
       return on_all_ranks(group.ranks, [&] { return std::make_unique<Block>(size, type, group.size(), input.ledger); });
     };
     {

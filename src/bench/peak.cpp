@@ -40,10 +40,11 @@ constexpr std::int64_t fma_times = 1 << 18;
 
 /// Numbers of fp32 that are worked on at once: twelve vectors hide the latency, and fit in 16 registers.
 constexpr std::int64_t chains(HostTarget target) {
+  constexpr std::int64_t vectors = 12;
   switch (target) {
-  case HostTarget::avx512: return 12 * 16;
-  case HostTarget::avx2: return 12 * 8;
-  case HostTarget::baseline: return 12 * 4;
+  case HostTarget::avx512: return vectors * 16;
+  case HostTarget::avx2: return vectors * 8;
+  case HostTarget::baseline: return vectors * 4;
   }
   return 0;
 }
