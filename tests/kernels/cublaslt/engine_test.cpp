@@ -5,11 +5,13 @@
 #include "support/device_array.hpp"
 #include "support/gpt2_model.hpp"
 
-#include "kernels/token_groups.hpp"
+#include "kernels/shapes.hpp"
 #include "model/model.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <new>
 
 using namespace kozero;
 using namespace kozero::test;
