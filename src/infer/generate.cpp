@@ -5,6 +5,7 @@
 #include "core/launch.hpp"
 #include "core/rng.hpp"
 #include "kernels/flat.hpp"
+#include "kernels/gemm_workspace.hpp"
 #include "kernels/shapes.hpp"
 #include "model/families.hpp"
 #include "model/model.hpp"
