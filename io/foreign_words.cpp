@@ -107,7 +107,6 @@ constexpr ForeignWord words[] = {
     {"mixed_precision", "precision.compute", type_by_name},
     {"bf16", "precision.compute", "precision.compute: bf16"},
     {"fp16", "precision.compute", "precision.compute: fp16"},
-    {"tf32", "precision.tf32"},
     {"initial_scale_power", "precision.loss_scale.initial", "here the scale itself"},
     {"initial_loss_scale", "precision.loss_scale.initial"},
     {"loss_scale_window", "precision.loss_scale.window"},
