@@ -9,8 +9,10 @@
 #include "kernels/token_groups.hpp"
 #include "model/model.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <new>
 
 using namespace kozero;
 using namespace kozero::test;
