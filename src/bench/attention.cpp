@@ -93,6 +93,7 @@ BenchReport bench_attention(BenchInput const& input) {
                                {"share", "share"}},
                    .rows = {}};
   Lane const lane;
+  auto const workspace = bench_workspace(input);
   double const of_product = product->size(ProductPass::forward).operations();
   auto const add = [&](char const* pass, int products, std::function<void()> const& work) {
     double const operations = operations_of(shape, of_model->head_width, products);

@@ -71,6 +71,7 @@ BenchReport bench_gemm(BenchInput const& input) {
                                {"share", "share"}},
                    .rows = {}};
   Mix mix;
+  auto const workspace = bench_workspace(input);
   for (auto const& kind : architecture->products()) {
     auto const product = on_all_ranks(input.ranks, [&] { return make_product(kind, rows, compute, input.ledger); });
     for (ProductPass const pass : product_passes) {

@@ -1,6 +1,7 @@
 #include "bench/products.hpp"
 
 #include "bench/numbers.hpp"
+#include "comm/agree.hpp"
 #include "kernels/gemm.hpp"
 #include "kernels/head.hpp"
 #include "kernels/shapes.hpp"
@@ -71,6 +72,12 @@ private:
 char const* name_of(ProductPass pass) {
   constexpr std::array<char const*, 3> names = {"forward", "input gradient", "weight gradient"};
   return names[static_cast<std::size_t>(pass)];
+}
+
+std::unique_ptr<GemmWorkspace const> bench_workspace(BenchInput const& input) {
+  auto const fp32 = input.config.precision.tf32 ? Fp32Products::tf32 : Fp32Products::exact;
+  return on_all_ranks(input.ranks,
+                      [&] { return std::make_unique<GemmWorkspace const>(LazyLane(), fp32, input.ledger); });
 }
 
 std::unique_ptr<Product> make_product(ModelProduct const& product, std::int64_t rows, DType compute, Ledger& ledger) {

@@ -1,6 +1,8 @@
 #pragma once
+#include "bench/benchmarks.hpp"
 #include "core/dtype.hpp"
 #include "core/ledger.hpp"
+#include "kernels/gemm_workspace.hpp"
 #include "model/architecture.hpp"
 
 #include <array>
@@ -38,6 +40,9 @@ public:
   /// Tokens at once.
   virtual std::int64_t rows() const = 0;
 };
+
+/// What products on the default lane work in. Collective, as memory may be short on one rank alone.
+std::unique_ptr<GemmWorkspace const> bench_workspace(BenchInput const& input);
 
 /// `rows`: tokens of a micro-batch; of logits a chunk of them.
 std::unique_ptr<Product> make_product(ModelProduct const& product, std::int64_t rows, DType compute, Ledger& ledger);

@@ -9,6 +9,7 @@
 #include "kernels/gemm_workspace.hpp"
 #include "model/families.hpp"
 
+#include <exception>
 #include <iostream>
 
 namespace {
@@ -31,7 +32,12 @@ int main(int argc, char** argv) {
   kozero::Runtime runtime(argc, argv);
   kozero::log::start(kozero::log::Voice::silent);
   kozero::register_model_families();
-  int const failures = run_tests(runtime, argc, argv);
+  int failures = 1;
+  try {
+    failures = run_tests(runtime, argc, argv);
+  } catch (std::exception const& error) { // of what tests share
+    std::cout << error.what() << std::endl;
+  }
   if (failures != 0 && runtime.ranks() > 1) {
     std::cerr << "rank " << runtime.rank() << " of " << runtime.ranks() << " failed\n" << std::flush;
     kozero::Runtime::abort(1);
