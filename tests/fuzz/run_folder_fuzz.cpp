@@ -48,7 +48,7 @@ void go_on_with(std::string_view text, std::int64_t batches, std::optional<Metri
   ResumePoint const point{.batches_seen = batches, .mark = mark};
   MetricsFile file = MetricsFile::resume(path, point);
   file.note(batches, "x");
-  EventFile(folder, batches).all_of(path);
+  EventFile(folder, path, batches + 1);
 }
 
 /// A folder for each line, that looks like a checkpoint.
