@@ -2,12 +2,10 @@
 
 #include "core/error.hpp"
 #include "support/catch.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temporary_folder.hpp"
 
-#include <sys/resource.h>
-
 #include <cmath>
-#include <csignal>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -52,26 +50,6 @@ std::string story(std::string const& text) {
   }
   return story;
 }
-
-/// Of files that are written, for as long as it lives.
-class SizeLimit {
-public:
-  explicit SizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit const now = {bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &now);
-  }
-  ~SizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  SizeLimit(SizeLimit const&) = delete;
-  SizeLimit& operator=(SizeLimit const&) = delete;
-
-private:
-  rlimit before_ = {};
-  void (*handler_)(int);
-};
 
 } // namespace
 
@@ -207,7 +185,7 @@ TEST_CASE("a file that cannot be begun is an error with its name and the cause")
 
   write_run(folder.file("m.jsonl"));
   std::string const before = folder.read("m.jsonl");
-  SizeLimit const limit(0); // met like a full disk
+  FileSizeLimit const limit(0); // met like a full disk
   CHECK(contains(message_of<Error>([&] { MetricsFile::resume(folder.file("m.jsonl"), {1}); }),
                  {"m.jsonl", "too large", "; make room"}));
   CHECK(folder.read("m.jsonl") == before);
@@ -219,7 +197,7 @@ TEST_CASE("lines that cannot be written wait, and the file has whole lines meanw
   metrics.update(update_of(1));
   std::string const first = folder.read("m.jsonl");
   for (rlim_t const room : {0, 1, 100}) { // none, or not enough: the line is torn and taken back
-    SizeLimit const limit(first.size() + room);
+    FileSizeLimit const limit(first.size() + room);
     metrics.update(update_of(static_cast<std::int64_t>(room) + 2));
     CHECK(metrics.mark().bytes > std::ssize(first)); // which fits none while lines are missing
     CHECK(folder.read("m.jsonl") == first);
@@ -236,7 +214,7 @@ TEST_CASE("what waits moves with the file") {
   MetricsFile metrics = MetricsFile::create(folder.file("m.jsonl"));
   metrics.update(update_of(1));
   {
-    SizeLimit const limit(0);
+    FileSizeLimit const limit(0);
     metrics.update(update_of(2));
     std::filesystem::remove(folder.file("m.jsonl"));
     CHECK(metrics.keep_at(folder.file("m.jsonl")) == MetricsFile::Found::in_place); // it could not be
