@@ -9,11 +9,13 @@ die() {
   exit "${status:-1}"
 }
 
-# Installs what is missing and takes over the variables that say where Kokkos is; arguments go to scripts/bootstrap. CI
-# leaves no test out.
-bootstrap() {
+# Installs what is missing and takes over the variables that say where Kokkos is. CI leaves no test out.
+bootstrap() { bootstrap_with ${CI:+--python --slurm}; }
+
+# Likewise, with these options of scripts/bootstrap.
+bootstrap_with() {
   local settings
-  settings=$("$root/scripts/bootstrap" ${CI:+--python --slurm} "$@") || exit
+  settings=$("$root/scripts/bootstrap" "$@") || exit
   eval "$settings"
 }
 
