@@ -9,6 +9,7 @@
 #include "io/checkpoint_verify.hpp"
 #include "io/deck.hpp"
 #include "io/run_folder.hpp"
+#include "layout/shape.hpp"
 #include "model/families.hpp"
 
 #include <fmt/chrono.h>
@@ -256,11 +257,7 @@ int run_checkpoint_diff(CheckpointArguments const& arguments) {
   require_same_model(a, b);
   auto const arrays = arrays_of(a, b);
   std::int64_t all = 0;
-  for (auto const& array : arrays) {
-    std::int64_t size = 2 * size_of(DType::f32);
-    for (std::int64_t const extent : array.shape) size *= extent;
-    all += size;
-  }
+  for (auto const& array : arrays) all += 2 * size_of(DType::f32) * elements_of(array.shape);
   bool const stand_apart = tell_standing(a, b);
   ReadingProgress progress;
   auto const found =

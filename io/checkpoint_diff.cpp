@@ -1,5 +1,7 @@
 #include "io/checkpoint_diff.hpp"
 
+#include "layout/shape.hpp"
+
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -9,12 +11,6 @@ namespace kozero {
 namespace {
 
 constexpr std::int64_t at_once = 1 << 22; // elements
-
-std::int64_t size_of_shape(std::vector<std::int64_t> const& shape) {
-  std::int64_t size = 1;
-  for (std::int64_t const extent : shape) size *= extent;
-  return size;
-}
 
 std::vector<std::int64_t> place_in(std::vector<std::int64_t> const& shape, std::int64_t index) {
   std::vector<std::int64_t> place(shape.size());
@@ -49,7 +45,7 @@ CheckpointDifference compare_checkpoints(ComparedCheckpoint const& a, ComparedCh
   CheckpointDifference found;
   Tile tile_a, tile_b;
   for (auto const& array : arrays) {
-    std::int64_t const size = size_of_shape(array.shape);
+    std::int64_t const size = elements_of(array.shape);
     std::int64_t const before = found.different;
     for (std::int64_t begin = 0; begin < size; begin += at_once) {
       Interval const part{begin, std::min(begin + at_once, size)};

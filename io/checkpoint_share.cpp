@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "io/checkpoint_memory.hpp"
+#include "layout/shape.hpp"
 
 #include <algorithm>
 #include <map>
@@ -39,11 +40,7 @@ void settle(TensorShare& share) {
 
 } // namespace
 
-bool TensorShare::is_whole() const {
-  std::int64_t count = 1;
-  for (std::int64_t const extent : shape) count *= extent;
-  return interval == Interval{0, count};
-}
+bool TensorShare::is_whole() const { return interval == Interval{0, elements_of(shape)}; }
 
 void TensorShare::reduce_to(Interval part) {
   std::erase_if(entries, [part](auto const& entry) { return intersect(entry.interval, part).empty(); });

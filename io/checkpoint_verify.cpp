@@ -3,6 +3,7 @@
 #include "io/checkpoint_file.hpp"
 #include "io/checkpoint_folder.hpp"
 #include "io/checkpoint_whole.hpp"
+#include "layout/shape.hpp"
 
 #include <algorithm>
 #include <map>
@@ -98,8 +99,6 @@ private:
     for (auto& [name, parts] : tensors_) {
       std::ranges::sort(parts, {}, [](Part const& part) { return part.dataset.interval.begin; });
       auto const& first = parts.front().dataset;
-      std::int64_t size = 1;
-      for (std::int64_t const extent : first.shape) size *= extent;
       std::int64_t end = 0;
       for (auto const& [rank, dataset] : parts) {
         if (dataset.shape != first.shape || dataset.type != first.type) {
@@ -108,7 +107,7 @@ private:
         note_step(name, end, dataset.interval.begin);
         end = dataset.interval.end;
       }
-      note_step(name, end, size);
+      note_step(name, end, elements_of(first.shape));
     }
   }
 

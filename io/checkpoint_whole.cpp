@@ -3,11 +3,10 @@
 #include "core/hash.hpp"
 #include "io/checkpoint_folder.hpp"
 #include "io/checkpoint_format.hpp"
+#include "layout/shape.hpp"
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
-#include <numeric>
 #include <tuple>
 
 namespace kozero::checkpoint {
@@ -77,10 +76,6 @@ void select(h5::Job const& job, h5::Dataspace const& space, Box const& box) {
   std::vector<hsize_t> const start(box.begin.begin(), box.begin.end());
   std::vector<hsize_t> const count(box.extent.begin(), box.extent.end());
   KOZERO_HDF5_CALL(job, H5Sselect_hyperslab(space.id(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr));
-}
-
-std::int64_t elements_of(std::vector<std::int64_t> const& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
 /// Each box of the dataset is an interval of a rank's dataset.

@@ -56,7 +56,9 @@ BenchReport bench_gemm(BenchInput const& input) {
   DType const compute = dtype_of_compute(config.precision.compute);
   std::int64_t const rows = config.batch.micro * config.model.context;
   auto const architecture = architecture_of(config.model);
-  auto const limit = on_all_ranks(input.ranks, [&] { return std::make_unique<ProductLimit>(compute, input.ledger); });
+  auto const limit = on_all_ranks(input.ranks, [&] {
+    return std::make_unique<ProductLimit>(compute, fp32_products(config.precision), input.ledger);
+  });
   BenchTable table{.key = "rows",
                    .columns = {{"product", "product"},
                                {"pass", "pass"},

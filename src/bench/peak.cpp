@@ -15,25 +15,29 @@ namespace {
 struct KnownDevice {
   std::string_view name; // a part of it; the first one that fits counts
   double bits16 = 0;
-  double fp32 = 0;
+  double tf32 = 0;
+  double fp32 = 0; // without tensor cores
   char const* source = "";
 };
 
-// NVIDIA's data sheets tell 16-bit rates with sparsity for Hopper and later, which is twice these.
+// Rates of tensor cores without sparsity; for Hopper and later NVIDIA's data sheets tell those with it, twice these.
 constexpr char const* h100_sheet = "NVIDIA H100 data sheet, dense";
 constexpr char const* h200_sheet = "NVIDIA H200 data sheet, dense";
 constexpr char const* a100_sheet = "NVIDIA A100 data sheet, dense";
-constexpr std::array<KnownDevice, 10> known_devices = {{
-    {"H200 NVL", 835.5, 60, h200_sheet},
-    {"GH200", 989.5, 67, "NVIDIA GH200 data sheet, dense"},
-    {"H200", 989.5, 67, h200_sheet},
-    {"H100 PCIe", 756, 51, "NVIDIA H100 PCIe data sheet, dense"},
-    {"H100 NVL", 835.5, 60, h100_sheet},
-    {"H100", 989.5, 67, h100_sheet},
-    {"H800", 989.5, 67, h100_sheet},
-    {"A100", 312, 19.5, a100_sheet},
-    {"A800", 312, 19.5, a100_sheet},
-    {"L40S", 362, 91.6, "NVIDIA L40S data sheet, dense"},
+constexpr char const* blackwell_sheet = "NVIDIA GB200 NVL72 and HGX B200 data sheet, dense";
+constexpr std::array<KnownDevice, 12> known_devices = {{
+    {"GB200", 2500, 1250, 80, blackwell_sheet},
+    {"B200", 2250, 1100, 75, blackwell_sheet},
+    {"H200 NVL", 835.5, 417.5, 60, h200_sheet},
+    {"GH200", 989.5, 494.5, 67, "NVIDIA GH200 data sheet, dense"},
+    {"H200", 989.5, 494.5, 67, h200_sheet},
+    {"H100 PCIe", 756, 378, 51, "NVIDIA H100 PCIe data sheet, dense"},
+    {"H100 NVL", 835.5, 417.5, 60, h100_sheet},
+    {"H100", 989.5, 494.5, 67, h100_sheet},
+    {"H800", 989.5, 494.5, 67, h100_sheet},
+    {"A100", 312, 156, 19.5, a100_sheet},
+    {"A800", 312, 156, 19.5, a100_sheet},
+    {"L40S", 362, 183, 91.6, "NVIDIA L40S data sheet, dense"},
 }};
 
 constexpr std::int64_t fma_times = 1 << 18;
@@ -66,10 +70,11 @@ void run_chains(float* result) {
 
 } // namespace
 
-std::optional<Peak> known_peak(std::string_view device, DType type) {
+std::optional<Peak> known_peak(std::string_view device, DType type, Fp32Products fp32) {
   for (auto const& known : known_devices) {
     if (device.find(known.name) == std::string_view::npos) continue;
-    double const teraflops = type == DType::f32 ? known.fp32 : known.bits16;
+    double const of_fp32 = fp32 == Fp32Products::tf32 ? known.tf32 : known.fp32;
+    double const teraflops = type == DType::f32 ? of_fp32 : known.bits16;
     return Peak{.flops = teraflops * 1e12, .source = known.source};
   }
   return std::nullopt;
@@ -93,11 +98,11 @@ double FmaLoop::operations() const {
          static_cast<double>(fma_times);
 }
 
-ProductLimit::ProductLimit(DType type, Ledger& ledger) {
+ProductLimit::ProductLimit(DType type, Fp32Products fp32, Ledger& ledger) {
   if constexpr (runs_on_host<Lane>) {
     loop_.emplace(ledger);
   } else {
-    peak_ = known_peak(device_name(), type);
+    peak_ = known_peak(device_name(), type, fp32);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "bench/rounds.hpp"
 #include "core/dtype.hpp"
 #include "core/ledger.hpp"
+#include "kernels/gemm_workspace.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -17,9 +18,8 @@ struct Peak {
   std::string source;
 };
 
-/// Of an accelerator by its name, for operands of a type and sums in fp32: dense, and for fp32 without TF32. Nothing
-/// where the list has none.
-std::optional<Peak> known_peak(std::string_view device, DType type);
+/// Of an accelerator by its name, for dense operands of a type and sums in fp32. Nothing where the list has none.
+std::optional<Peak> known_peak(std::string_view device, DType type, Fp32Products fp32);
 
 /// Fused multiply-adds of fp32 in the registers of all of the host's threads, with the widest vectors that host loops
 /// use (core/host_simd.hpp); where the target has none, multiplications and additions. What products of fp32 on the
@@ -41,7 +41,7 @@ private:
 /// beside them.
 class ProductLimit {
 public:
-  ProductLimit(DType type, Ledger& ledger);
+  ProductLimit(DType type, Fp32Products fp32, Ledger& ledger);
 
   /// What measure_rounds() takes as limit; empty where there is nothing to measure.
   std::function<void()> piece() const;

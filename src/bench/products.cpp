@@ -74,8 +74,12 @@ char const* name_of(ProductPass pass) {
   return names[static_cast<std::size_t>(pass)];
 }
 
+Fp32Products fp32_products(PrecisionConfig const& precision) {
+  return precision.tf32 ? Fp32Products::tf32 : Fp32Products::exact;
+}
+
 std::unique_ptr<GemmWorkspace const> bench_workspace(BenchInput const& input) {
-  auto const fp32 = input.config.precision.tf32 ? Fp32Products::tf32 : Fp32Products::exact;
+  auto const fp32 = fp32_products(input.config.precision);
   return on_all_ranks(input.ranks,
                       [&] { return std::make_unique<GemmWorkspace const>(LazyLane(), fp32, input.ledger); });
 }

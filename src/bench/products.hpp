@@ -17,6 +17,9 @@ inline constexpr std::array<ProductPass, 3> product_passes = {ProductPass::forwa
                                                               ProductPass::weight_gradient};
 char const* name_of(ProductPass pass);
 
+/// How a deck has fp32 multiplied.
+Fp32Products fp32_products(PrecisionConfig const& precision);
+
 /// c[m,n] = a[m,k] · b[k,n].
 struct ProductSize {
   std::int64_t m = 0;

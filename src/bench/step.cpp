@@ -180,7 +180,8 @@ std::string formula_of(StepDemand const& demand) {
                      format_count(demand.model_flops - demand.product_flops));
 }
 
-std::vector<BenchFact> facts_of(StepDemand const& demand, StepFigures const& figures, DType compute) {
+std::vector<BenchFact> facts_of(StepDemand const& demand, StepFigures const& figures,
+                                PrecisionConfig const& precision) {
   auto const seconds = [](double s) { return BenchValue{.value = s, .text = fmt::format("{:.4g} s", s)}; };
   auto const flops = [](double rate) { return bench_rate(rate, "FLOP/s"); };
   std::vector<BenchFact> facts = {
@@ -198,7 +199,9 @@ std::vector<BenchFact> facts_of(StepDemand const& demand, StepFigures const& fig
       {"hardware_flops_per_s", "  with recomputation", flops(figures.hardware_per_s)},
       {"products_flops_per_s", "products alone", flops(figures.products_per_s)},
       {"share_of_products", "share of that", bench_share(figures.share_of_products)}};
-  auto const peak = runs_on_host<Lane> ? std::nullopt : known_peak(device_name(), compute);
+  auto const peak = runs_on_host<Lane>
+                        ? std::nullopt
+                        : known_peak(device_name(), dtype_of_compute(precision.compute), fp32_products(precision));
   facts.push_back({"peak_flops_per_s", "peak of the device", peak ? flops(peak->flops) : BenchValue{}});
   facts.push_back(
       {"share_of_peak", "share of peak", peak ? bench_share(figures.flops_per_s / peak->flops) : BenchValue{}});
@@ -263,8 +266,7 @@ BenchReport bench_step(StepBenchInput const& input, Group const& group, Ledger& 
                measured.rank, measured.profiled, profiled_s)},
       .warnings = {}};
   report.facts.push_back({"model", "model", bench_words(architecture->describe())});
-  std::ranges::move(facts_of(demand, figures, dtype_of_compute(config.precision.compute)),
-                    std::back_inserter(report.facts));
+  std::ranges::move(facts_of(demand, figures, config.precision), std::back_inserter(report.facts));
   report.facts.push_back({"profiled_update_s",
                           "update with a profile",
                           {.value = profiled_s, .text = fmt::format("{:.4g} s", profiled_s)}});

@@ -1,13 +1,12 @@
 #include "layout/block_layout.hpp"
 
-#include <numeric>
+#include "layout/shape.hpp"
+
 #include <stdexcept>
 
 namespace kozero {
 
-std::int64_t TensorSpec::size() const {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-}
+std::int64_t TensorSpec::size() const { return elements_of(shape); }
 
 std::int64_t TensorSpec::random_number(std::int64_t element) const {
   if (init.order == TensorInit::Order::as_stored) return init.first + element;
