@@ -13,6 +13,10 @@ if(KOZERO_WERROR AND Kokkos_CXX_COMPILER_ID STREQUAL "NVIDIA") # -Werror alone i
   target_compile_options(kozero_flags INTERFACE -Werror=all-warnings)
 endif()
 
+if(Kokkos_CXX_COMPILER_ID STREQUAL "NVIDIA") # as -ffp-contract=off for hosts: an fma is one that the source says
+  target_compile_options(kozero_flags INTERFACE --fmad=false)
+endif()
+
 # ---- The driver. Kokkos links libcuda.so.1, which no login node has: plan, check and the like could not start there.
 add_library(kozero_cuda_driver STATIC src/core/cuda/driver.cpp)
 target_link_libraries(kozero_cuda_driver PUBLIC CUDA::cudart ${CMAKE_DL_LIBS} PRIVATE kozero_flags)

@@ -9,8 +9,9 @@ namespace {
 
 // Why the library is not taken; nothing where it is.
 std::optional<std::string> lack_of_library(AttentionShape const& shape, std::int64_t head_width, DType type,
-                                           AttentionLibraryLimits const* library) {
+                                           AttentionWays ways, AttentionLibraryLimits const* library) {
   if (library == nullptr) return runs_on_host<Lane> ? "the host's" : "built without cuDNN";
+  if (ways == AttentionWays::tiles) return "model.attention is tiles";
   if (type == DType::f32) return fmt::format("{} takes bf16 and fp16, not fp32", library->name);
   if (head_width % 8 != 0) {
     return fmt::format("heads of {} columns are no multiple of 8, which {} takes", head_width, library->name);
@@ -32,9 +33,9 @@ std::string words_of_cut(AttentionShape const& shape, AttentionCut const& cut) {
 
 } // namespace
 
-AttentionChoice choose_attention(AttentionShape const& shape, std::int64_t head_width, DType type,
+AttentionChoice choose_attention(AttentionShape const& shape, std::int64_t head_width, DType type, AttentionWays ways,
                                  AttentionLibraryLimits const* library) {
-  if (auto const lack = lack_of_library(shape, head_width, type, library)) {
+  if (auto const lack = lack_of_library(shape, head_width, type, ways, library)) {
     return {AttentionWay::tiles, fmt::format("tile kernel ({})", *lack)};
   }
   AttentionCut const cut = cut_attention(shape, head_width, attention_workspace_bound);
@@ -43,16 +44,17 @@ AttentionChoice choose_attention(AttentionShape const& shape, std::int64_t head_
                                             words_of_cut(shape, cut), format_bytes(bytes))};
 }
 
-AttentionChoice choose_attention(AttentionShape const& shape, std::int64_t head_width, DType type) {
+AttentionChoice choose_attention(AttentionShape const& shape, std::int64_t head_width, DType type, AttentionWays ways) {
   auto const library = attention_library_limits();
-  return choose_attention(shape, head_width, type, library ? &*library : nullptr);
+  return choose_attention(shape, head_width, type, ways, library ? &*library : nullptr);
 }
 
 template <class T>
-Attention<T>::Attention(AttentionShape const& shape, std::int64_t head_width, AttentionPasses passes, Ledger& ledger)
+Attention<T>::Attention(AttentionShape const& shape, std::int64_t head_width, AttentionWays ways,
+                        AttentionPasses passes, Ledger& ledger)
     : shape_(shape) {
   auto const library = attention_library_limits();
-  if (!lack_of_library(shape, head_width, dtype_of<T>, library ? &*library : nullptr)) {
+  if (!lack_of_library(shape, head_width, dtype_of<T>, ways, library ? &*library : nullptr)) {
     graphs_ = std::make_unique<GraphAttention>(shape, head_width, dtype_of<T>, passes, attention_workspace_bound,
                                                ledger, attention_library);
   } else if (passes == AttentionPasses::both) {

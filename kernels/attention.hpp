@@ -27,28 +27,32 @@ struct AttentionLibraryLimits;
 /// By our own tile kernel, or by the graphs of a library.
 enum class AttentionWay { tiles, graphs };
 
+/// Those that may be taken.
+enum class AttentionWays { all, tiles };
+
 struct AttentionChoice {
   AttentionWay way = AttentionWay::tiles;
   std::string text = {}; // for people, with the reason: "tile kernel (…)"
 };
 
-/// Which way training takes with heads of head_width columns in elements of that type. It follows from these and from
-/// the build alone, so that all ranks choose alike and a plan knows. InputError where a library is to be taken and the
-/// shape is too large for it.
-AttentionChoice choose_attention(AttentionShape const& shape, std::int64_t head_width, DType type);
+/// Which of these ways training takes with heads of head_width columns in elements of that type. It follows from what
+/// is given and from the build alone, so that all ranks choose alike and a plan knows. InputError where a library is to
+/// be taken and the shape is too large for it.
+AttentionChoice choose_attention(AttentionShape const& shape, std::int64_t head_width, DType type, AttentionWays ways);
 /// The same with another library, or none (null).
-AttentionChoice choose_attention(AttentionShape const& shape, std::int64_t head_width, DType type,
+AttentionChoice choose_attention(AttentionShape const& shape, std::int64_t head_width, DType type, AttentionWays ways,
                                  AttentionLibraryLimits const* library);
 
 /// Attention as the layers of a model have it, by the way of choose_attention. They share one, as they run one after
 /// another.
 ///
-///     Attention<bf16> const attention({B, T, H}, D, AttentionPasses::both, ledger);
+///     Attention<bf16> const attention({B, T, H}, D, AttentionWays::all, AttentionPasses::both, ledger);
 ///     attention.forward(lane, out, logsumexp, qkv);
 template <class T>
 class Attention {
 public:
-  Attention(AttentionShape const& shape, std::int64_t head_width, AttentionPasses passes, Ledger& ledger);
+  Attention(AttentionShape const& shape, std::int64_t head_width, AttentionWays ways, AttentionPasses passes,
+            Ledger& ledger);
   ~Attention();
 
   /// As attention_forward.

@@ -27,8 +27,8 @@ constexpr std::size_t oldest_version = 91100; // 9.10 has faults in the backward
 
 void require(fe::error_t result, char const* what) {
   KOZERO_REQUIRE(result.is_good(),
-                 "cuDNN {} (it refused: {}); take another version of it, or build with "
-                 "-DKOZERO_CUDNN=OFF",
+                 "cuDNN {} (it refused: {}); take another version of it, or set "
+                 "model.attention: tiles",
                  what, result.get_message());
 }
 
@@ -140,11 +140,10 @@ void load() {
   ::setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime.c_str(), 0);
   std::string const name = fmt::format("libcudnn.so.{}", CUDNN_MAJOR);
   fe::cudnn_dlhandle = ::dlopen(name.c_str(), RTLD_NOW);
-  KOZERO_REQUIRE(
-      fe::cudnn_dlhandle != nullptr,
-      "attention cannot load {} ({}); install cuDNN {} and put its folder into LD_LIBRARY_PATH, or build with "
-      "-DKOZERO_CUDNN=OFF, many times slower",
-      name, ::dlerror(), CUDNN_MAJOR);
+  KOZERO_REQUIRE(fe::cudnn_dlhandle != nullptr,
+                 "attention cannot load {} ({}); install cuDNN {} and put its folder into LD_LIBRARY_PATH, or set "
+                 "model.attention: tiles, which is many times slower",
+                 name, ::dlerror(), CUDNN_MAJOR);
   KOZERO_REQUIRE(fe::detail::get_backend_version() >= oldest_version,
                  "cuDNN {} is too old for attention (this wants 9.11 or newer); install a newer one",
                  fe::detail::get_backend_version_string());

@@ -10,7 +10,7 @@ namespace kozero {
 
 namespace {
 
-constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
+constexpr std::int64_t spare = std::int64_t{16} << 20; // bytes, for what a library keeps beside its arrays
 
 std::int64_t parts_of(std::int64_t whole, std::int64_t size) { return (whole + size - 1) / size; }
 std::int64_t rounded_up(std::int64_t value, std::int64_t to) { return parts_of(value, to) * to; }
@@ -30,7 +30,7 @@ void require_one_head(std::int64_t one_head, std::int64_t bound, std::int64_t co
   throw InputError(fmt::format(
       "model.context: attention over {} tokens takes {} of device memory for each head in its backward pass, above the "
       "{} that it may take (cuDNN keeps the products of all pairs of tokens where its sums must have an order); make "
-      "the context shorter, set precision.compute: fp32, or build with -DKOZERO_CUDNN=OFF: the tile kernel takes any",
+      "the context shorter, set precision.compute: fp32, or model.attention: tiles, which takes any",
       context, format_bytes(one_head), format_bytes(bound)));
 }
 
@@ -39,18 +39,18 @@ void require_one_head(std::int64_t one_head, std::int64_t bound, std::int64_t co
 std::int64_t backward_workspace_bytes(AttentionCut const& part, std::int64_t context, std::int64_t head_width) {
   std::int64_t const pairs = rounded_up(context, 64) * rounded_up(context, 128) * 2;
   std::int64_t const rows = context * (1 + head_width) * static_cast<std::int64_t>(sizeof(float));
-  return part.windows * part.heads * (pairs + rows) + mebibyte;
+  return part.windows * part.heads * (pairs + rows) + spare;
 }
 
 std::int64_t forward_workspace_bytes(AttentionShape const& shape) {
-  return shape.batch * shape.heads * shape.context * static_cast<std::int64_t>(sizeof(float)) + mebibyte;
+  return shape.batch * shape.heads * shape.context * static_cast<std::int64_t>(sizeof(float)) + spare;
 }
 
 AttentionCut cut_attention(AttentionShape const& shape, std::int64_t head_width, std::int64_t bound) {
   if (shape.batch * shape.heads == 0) return {shape.batch, shape.heads};
   std::int64_t const one_head = backward_workspace_bytes({1, 1}, shape.context, head_width);
   require_one_head(one_head, bound, shape.context);
-  std::int64_t const heads = (bound - mebibyte) / (one_head - mebibyte);
+  std::int64_t const heads = (bound - spare) / (one_head - spare);
   std::int64_t const windows = heads / shape.heads;
   std::int64_t const step = aligned_step(shape.heads * shape.context);
   if (windows >= std::min(step, shape.batch)) return {even_size(shape.batch, windows, step), shape.heads};

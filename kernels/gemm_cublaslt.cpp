@@ -34,8 +34,8 @@ void gemm(Lane const& lane, std::int64_t m, std::int64_t n, std::int64_t k, R* c
           Operand<T> b, T const* bias, Into into) {
   if (m == 0 || n == 0) return;
   GemmWorkspace const& workspace = GemmWorkspace::of(lane);
-  // The library adds a bias of the result's type, to what it overwrites.
-  bool const library_adds_bias = bias && k > 0 && into == Into::overwrite && std::is_same_v<T, R>;
+  // The library adds a bias of the result's type, to what it overwrites; not to vectors, which it may refuse.
+  bool const library_adds_bias = bias && m > 1 && n > 1 && k > 1 && into == Into::overwrite && std::is_same_v<T, R>;
   bool const started = (bias && !library_adds_bias) || k == 0;
   if (started) start_gemm_sum(lane, m, n, c, c_stride, c, c_stride, bias, into);
   if (k == 0) return;

@@ -45,7 +45,7 @@ std::shared_ptr<BuiltAttention const> GraphAttention::build(AttentionLibrary& li
   std::int64_t const planned = workspace_.size() - workspace_alignment;
   KOZERO_REQUIRE(built->workspace_bytes() <= planned,
                  "attention's library wants {} bytes of workspace and {} were planned (this version of it works in "
-                 "another way than is known of it); take another version, or build with -DKOZERO_CUDNN=OFF",
+                 "another way than is known of it); take another version, or set model.attention: tiles",
                  built->workspace_bytes(), planned);
   return built;
 }

@@ -86,8 +86,8 @@ void losses_and_gradients_of(Lane const& lane, Vec<float> losses, Mat<T> dlogits
 /// body(begin, end) for the chunks of n rows that the scratch holds.
 template <class T, class Body>
 void for_each_chunk(HeadScratch<T> const& scratch, std::int64_t n, std::int64_t vocabulary, Body const& body) {
-  std::int64_t const chunk = head_chunk_rows(n, vocabulary);
-  KOZERO_ASSERT(rows(scratch.logits) >= chunk && cols(scratch.logits) == padded_vocabulary(vocabulary));
+  std::int64_t const chunk = rows(scratch.logits);
+  KOZERO_ASSERT((chunk > 0 || n == 0) && cols(scratch.logits) == padded_vocabulary(vocabulary));
   for (std::int64_t begin = 0; begin < n; begin += chunk) body(begin, std::min(n, begin + chunk));
 }
 

@@ -20,10 +20,10 @@ inline constexpr HeadChunk accelerator_head_chunk{std::int64_t{1} << 28, 4096};
 // The emulated device keeps the host's: it has the host's memory, and its products.
 inline constexpr HeadChunk head_chunk = KOZERO_HAS_ACCELERATOR ? accelerator_head_chunk : host_head_chunk;
 
-/// Rows that are worked on at once. Depends on shape and kind of device alone.
+/// Rows that are best worked on at once. Depends on shape and kind of device alone.
 std::int64_t head_chunk_rows(std::int64_t n, std::int64_t vocabulary, HeadChunk const& chunk = head_chunk);
 
-/// Memory of one chunk of R = head_chunk_rows rows.
+/// Memory of one chunk of R rows, which are worked on at once: of head_chunk_rows, for speed.
 template <class T>
 struct HeadScratch {
   Mat<float> logits; // [R,Vp]

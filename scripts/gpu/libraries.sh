@@ -3,8 +3,8 @@
 
 declare -A cuda_library=() # where a library is, by its name
 
-# What a CUDA program opens when it needs it: the driver, and what may be missing.
-opened_libraries=(libcuda.so.1 libcudnn.so.9 libnccl.so.2)
+# What a CUDA program, or a library of CUDA's, opens when it needs it: the driver, and what may be missing.
+opened_libraries=(libcuda.so.1 libcudnn.so.9 libnccl.so.2 libnvrtc.so.13 libcublas.so.13)
 
 # Prints the folders of Python's packages, if there is a Python.
 python_folders() { python3 -c 'import sys; print("\n".join(sys.path))' 2>/dev/null || true; }
@@ -24,15 +24,13 @@ known_library() {
     awk -v name="$1" '$1 == name && /x86-64/ && !found { print $NF; found = 1 }'
 }
 
-# Prints the first of the folders (read from stdin) that has a library.
+# Prints the first of the folders (read from stdin, to the end: whoever prints them is not to be cut off) that has a file.
 folder_with() {
-  local folder
+  local folder found=
   while IFS= read -r folder; do
-    if [[ -e $folder/$1 ]]; then
-      printf '%s\n' "$folder"
-      return
-    fi
+    if [[ -z $found && -e $folder/$1 ]]; then found=$folder; fi
   done
+  [[ -z $found ]] || printf '%s\n' "$found"
 }
 
 # Finds a library: in LD_LIBRARY_PATH, as the loader does, in the usual folders. Those of the latter join library_path.
@@ -44,7 +42,7 @@ find_library() {
     cuda_library[$name]=$path
     return
   fi
-  [[ -n $folder ]] || folder=$(library_folders | folder_with "$name")
+  if [[ -z $folder ]]; then folder=$(library_folders | folder_with "$name"); fi
   [[ -n $folder ]] || return 0
   cuda_library[$name]=$folder/$name
   [[ :$library_path: == *":$folder:"* ]] || library_path+=:$folder
@@ -55,15 +53,28 @@ not_found() {
   "${in_environment[@]}" ldd "$archive"/bin/* "$archive"/tests/*/* 2>&1 | grep 'not found' | sort -u || true
 }
 
+# Prints where UCX may keep memory that ranks share, if /dev/shm is not there, read-only or full.
+other_shared_memory() {
+  local free
+  free=$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }' || true)
+  if [[ ! -w /dev/shm ]] || ((${free:-0} < 65536)); then
+    mkdir -p -- "$scratch/shm"
+    printf '%s\n' "$scratch/shm"
+  fi
+}
+
 # Finds what the programs need, and sets in_environment, which comes before their names.
 prepare_libraries() {
-  local name
+  local name shared
   library_path=$archive/lib
   if [[ $(manifest built_for) == cuda ]]; then
     for name in $(manifest needs) "${opened_libraries[@]}"; do find_library "$name"; done
   fi
+  library_path+=${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   # The compiler's libraries are the machine's, which is what its other libraries expect, unless these are too old.
-  in_environment=(env "LD_LIBRARY_PATH=$library_path" "TMPDIR=$scratch" OMP_PROC_BIND=false)
+  in_environment=(env "LD_LIBRARY_PATH=$library_path" "TMPDIR=$scratch" OMP_PROC_BIND=false UCX_LOG_FILE=stderr)
+  shared=$(other_shared_memory)
+  [[ -z $shared ]] || in_environment+=("UCX_POSIX_DIR=$shared")
   compiler_libraries="of the machine"
   if not_found | grep -Eq 'GLIBCXX|CXXABI|GCC_|GOMP|OMP_|lib(stdc|gcc|gomp)'; then
     in_environment[1]="LD_LIBRARY_PATH=$archive/lib/gcc:$library_path"

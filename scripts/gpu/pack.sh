@@ -1,13 +1,13 @@
 # Packs what gpu-check runs: programs, launcher, libraries, scripts. To be sourced by bash after common.sh.
 # shellcheck shell=bash disable=SC2154
 
-most_bytes=60000000 # of an archive
+most_bytes=55000000 # of an archive
 
-# The tests of each step, which mean something on a device.
+# The tests of each step, which mean something on a device, in the order that they are to run in.
 kernel_tests=(lane_test row_reduce_test elementwise_test flat_test gelu_test layernorm_test head_test squares_test
   window_sums_test embedding_test adamw_test)
 product_tests=(gemm_test linear_test attention_test)
-rank_tests=(collectives_test zero_stages zero_offload)
+rank_tests=(collectives_test zero_offload zero_stages)
 
 # NVIDIA's, which come with the machine: the toolkit's and the driver's.
 is_of_cuda() {
@@ -30,14 +30,16 @@ copy_program() {
 
 # Copies the programs of a build.
 copy_programs() {
-  local step name found
+  local step name found i number
   copy_program "$build_dir/app/kozero" "$packed/bin/kozero"
   for step in kernels products ranks; do
     local -n names=${step%s}_tests
-    for name in "${names[@]}"; do
+    for i in "${!names[@]}"; do
+      name=${names[i]}
+      printf -v number %02d "$i"
       found=$(find "$build_dir/tests" -type f -name "$name" -perm -u+x)
       [[ -n $found ]] || die "there is no test '$name' in $build_dir (it is to be packed); build it"
-      copy_program "$found" "$packed/tests/$step/$name"
+      copy_program "$found" "$packed/tests/$step/$number-$name"
     done
   done
 }

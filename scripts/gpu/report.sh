@@ -18,7 +18,7 @@ one_line() {
   text=${text//[^ -~]/}
   while [[ $text == *"  "* ]]; do text=${text//  / }; done
   text=${text# }
-  REPLY=${text:0:160}
+  REPLY=${text:0:300}
 }
 
 # Plans a step, which has not run so far.

@@ -41,18 +41,18 @@ log_command() {
   } >>"$out_dir/gpu-check.log"
 }
 
-# Runs a command until it ends or the step's time is up; no process of it lives longer. Sets ended (a state), why,
-# took_ms; what it prints is in $scratch/stdout and stderr.
+# Runs a command until it ends or the step's time is up, or that of $part_deadline_ms; no process of it lives longer.
+# Sets ended (a state), why, took_ms; what it prints is in $scratch/stdout and stderr.
 run_limited() {
-  local began pid status=0 tries
+  local began pid status=0 tries deadline=${part_deadline_ms:-$deadline_ms}
   now_ms
   began=$REPLY
   ended="not run" why="the time of the step was used up" took_ms=0
-  ((began < deadline_ms)) || return 0
+  ((began < deadline)) || return 0
   mark=$$-$began-$RANDOM
   env GPU_CHECK_MARK="$mark" "$@" >"$scratch/stdout" 2>"$scratch/stderr" </dev/null &
   pid=$!
-  while kill -0 "$pid" 2>/dev/null && ((REPLY < deadline_ms)); do
+  while kill -0 "$pid" 2>/dev/null && ((REPLY < deadline)); do
     sleep 0.05
     now_ms
   done
@@ -103,7 +103,8 @@ check_json() {
   run_limited "${@:3}"
   [[ $ended == "not run" ]] || log_command "$name" "${@:3}"
   if [[ $ended == passed ]]; then
-    cp -- "$scratch/stdout" "$file"
+    # Libraries may have printed before and after it.
+    sed -n '/^{/,$p' "$scratch/stdout" | sed '/^}/q' >"$file"
     if [[ $(head -c 1 -- "$file") != '{' || $(tail -n 1 -- "$file") != *'}' ]]; then
       ended=failed why="it printed no object of JSON: $(last_words)"
     fi
@@ -134,6 +135,15 @@ open_archive() {
   [[ -d $archive/bin ]] || bash "$archive/unpack" "$archive" || die "'$1' cannot be unpacked (see above)"
 }
 
+# Keeps the driver loaded, which else begins anew for each program, and notes clocks and power beside the figures.
+start_monitor() {
+  local tool
+  tool=$(find_tool nvidia-smi)
+  [[ -n $tool && $(manifest built_for) == cuda ]] || return 0
+  "${in_environment[@]}" "$tool" dmon -s pucm -d 2 >"$out_dir/gpu-check.dmon" 2>/dev/null </dev/null &
+  monitor=$!
+}
+
 # Makes data to train on: text, and tokens of GPT-2's vocabulary, whose two bytes are below 196.
 make_data() {
   local line
@@ -156,6 +166,7 @@ interrupted() {
 
 clean_up() {
   stop_marked
+  [[ -z $monitor ]] || kill "$monitor" 2>/dev/null || true
   rm -rf -- "$scratch"
 }
 
@@ -175,7 +186,8 @@ run_step() {
 # run ARCHIVE OUT ONLY LIMIT STEP_LIMIT
 run() {
   local i name limit
-  only_step=$3 total_s=$4 step=-1
+  only_step=$3 total_s=$4 step=-1 monitor=
+  export LC_ALL=C # numbers with points
   while read -r name limit _; do add_step "$name" "${5:-$limit}"; done < <(step_table)
   [[ -z $only_step || " ${step_names[*]} " == *" $only_step "* ]] ||
     status=2 die "there is no step '$only_step' (there are ${step_names[*]}); name one of them"
@@ -196,6 +208,7 @@ run() {
   write_report # in the place of an earlier one: nothing has run so far
   make_data
   prepare_libraries
+  start_monitor
   printf '%s\n\n' "$archive_text"
   # shellcheck disable=SC2059  # of ours
   printf "$check_format" step check state seconds why

@@ -9,13 +9,13 @@ least_gain=1.3    # times the tokens a second with a delay, where the host has h
 # Prints the steps in their order: name, limit in seconds, what it is.
 step_table() {
   cat <<END
-libraries  20  libraries and versions; whether programs start
+libraries  30  libraries and versions; whether programs start
 kernels    60  tests of kernels and lanes on the device
 products   50  matrix products and attention, against an oracle in fp64 and each other
-selftest   60  stages, offload and delay against each other, on 1 rank, then 2 ranks staged on one GPU
+selftest   90  stages, offload and delay against each other, on 1 rank, then 2 ranks staged on one GPU
 training   75  updates of gpt2-124m and gpt2-1.5b (goal: $least_share % of ${peak/e12/ TFLOP\/s} at 1.5b)
-rates      45  link, memory, AdamW, matrix products, attention
-offload    90  delayed updates (goal: $least_gain times), the largest model in 8 GiB (goal: $least_growth times)
+offload   120  delayed updates (goal: $least_gain times), the largest model in 8 GiB (goal: $least_growth times)
+rates      45  link, memory, matrix products, attention, AdamW
 sanitizer  45  compute-sanitizer on a small deck
 END
 }
@@ -24,15 +24,17 @@ print_steps() { step_table; }
 
 # What runs is small on machines without a GPU: its figures mean nothing.
 is_small() { [[ $(manifest built_for) != cuda ]]; }
+attention=() # keys for decks: the tile kernel's, once the library's attention has failed
 small_model=(model.layers=2 model.heads=2 model.width=64 model.context=64 batch.micro=1 batch.accumulate=1)
 
 step_libraries() {
-  local name tool missing='' absent
+  local name tool missing='' absent line number=0
   if [[ $(manifest built_for) == cuda ]]; then
     tool=$(find_tool nvidia-smi)
     if [[ -z $tool ]]; then
       note_fact "GPU" "unknown: there is no nvidia-smi"
-    elif check "nvidia-smi" "$tool" --query-gpu=name,driver_version,memory.total --format=csv,noheader; then
+    elif check "nvidia-smi" "${in_environment[@]}" "$tool" --format=csv,noheader \
+      --query-gpu=name,driver_version,memory.total,persistence_mode,compute_mode,clocks.max.sm,power.limit; then
       note_fact "GPU" "$(<"$scratch/stdout")"
     fi
     for name in $(manifest needs) libcuda.so.1; do [[ -n ${cuda_library[$name]-} ]] || missing+=" $name"; done
@@ -49,32 +51,58 @@ step_libraries() {
     note_check "libraries of all programs" failed "$absent" 0
   fi
   if check "kozero --version" "${in_environment[@]}" "$archive/bin/kozero" --version; then
-    note_fact "kozero" "$(<"$scratch/stdout")"
+    while IFS= read -r line; do
+      number=$((number + 1))
+      note_fact "kozero, line $number" "$line"
+    done <"$scratch/stdout"
   fi
   note_fact "system" "$(uname -sr), $(getconf GNU_LIBC_VERSION 2>/dev/null || echo 'no glibc')"
   note_fact "cores" "$(cores)"
-  note_fact "host memory" "$(awk '/^MemTotal/ { printf "%.1f GiB", $2 / 1048576 }' /proc/meminfo)"
+  note_fact "host memory" "$(awk '/^Mem(Total|Available)/ { printf "%s %.1f GiB ", $1, $2 / 1048576 }' /proc/meminfo)"
   note_fact "libstdc++, libgomp" "$compiler_libraries"
   for name in "${!cuda_library[@]}"; do note_fact "$name" "$(readlink -f -- "${cuda_library[$name]}")"; done
 }
 
-# Runs the tests of a folder, after the launcher given, if any; their names in the table end in the second argument.
+# Runs the tests of a folder in the order of their numbers, after the launcher given, if any; their names in the table
+# end in the second argument. One that hangs leaves time to the others: of what the step has left, the last one gets
+# all, each of n a part of 2/(n+1), and ten seconds at least.
 check_tests() {
-  local test
-  for test in "$archive/tests/$1"/*; do
-    [[ ! -e $test ]] || check_test "${test##*/}$2" "${in_environment[@]}" "${@:3}" "$test" || true
+  local test name left part_deadline_ms tests=("$archive/tests/$1"/*)
+  local after=${#tests[@]}
+  if [[ ! -e ${tests[0]} ]]; then
+    note_check "tests$2" "not run" "the archive has none" 0
+    return
+  fi
+  for test in "${tests[@]}"; do
+    name=${test##*/}
+    now_ms
+    left=$(((deadline_ms - REPLY) * 2 / (after + 1)))
+    part_deadline_ms=$((REPLY + (left > 10000 ? left : 10000)))
+    ((part_deadline_ms < deadline_ms)) || part_deadline_ms=$deadline_ms
+    check_test "${name#[0-9][0-9]-}$2" "${in_environment[@]}" "${@:3}" "$test" || true
+    after=$((after - 1))
   done
 }
 
 step_kernels() { check_tests kernels ''; }
 
-step_products() { check_tests products ''; }
+# Where attention as decks have it fails, the steps that follow take the tile kernel, which tells at least the rest.
+step_products() {
+  local deck=(--deck "$archive/inputs/gpt2-124m.yaml" model.context=1024 batch.micro=8)
+  if is_small; then deck+=("${small_model[@]}"); fi
+  check_tests products ''
+  if ! check_json "attention of gpt2-124m" "$scratch/attention.json" "${in_environment[@]}" "$archive/bin/kozero" \
+    bench attention "${deck[@]}" --quick --json && [[ $ended != "not run" ]]; then
+    attention=(model.attention=tiles)
+    note_fact "attention from here on" "by the tile kernel, as the library's has failed"
+  fi
+}
 
 step_selftest() {
   local two=("$archive/bin/mpiexec" -launcher fork -rmk user -n 2)
   local selftest=("$archive/bin/kozero" selftest "$archive/inputs/quickstart.yaml" "data.train=$scratch/text"
     "run.dir=$scratch/run" data.validation=0 evaluate.every=0 batch.micro=2 batch.accumulate=2 model.layers=2
-    model.heads=2 --updates 3)
+    model.heads=2 "${attention[@]}" --updates 3)
   if is_small; then selftest+=(model.width=32 model.context=32); fi
   check "selftest, 1 rank" "${in_environment[@]}" "${selftest[@]}" || true
   check "selftest, 2 ranks" "${in_environment[@]}" "${two[@]}" "${selftest[@]}" || true
@@ -111,13 +139,21 @@ note_scaled() {
 }
 
 # Why a goal does not count, if it does not; else the goal.
-goal_here() { if is_small; then echo "small sizes, no GPU"; else printf '%s\n' "$1"; fi; }
+goal_here() {
+  if is_small; then
+    echo "small sizes, no GPU"
+  elif ((${#attention[@]})); then
+    echo "attention by the tile kernel"
+  else
+    printf '%s\n' "$1"
+  fi
+}
 
 # Times updates: a name, further keys. What was found is in $scratch/NAME.json.
 time_updates() {
   local name=$1 file="$scratch/$1.json" part share deck
   deck=("$archive/inputs/gpt2-124m.yaml" "data.train=$scratch/tokens.bin" data.format=uint16 data.validation=0
-    evaluate.every=0 "run.dir=$scratch/run" model.context=1024 "${@:2}")
+    evaluate.every=0 "run.dir=$scratch/run" model.context=1024 "${attention[@]}" "${@:2}")
   if is_small; then deck+=("${small_model[@]}"); fi
   check_json "$name" "$file" "${in_environment[@]}" "$archive/bin/kozero" bench step "${deck[@]}" --updates 2 --json ||
     return 1
@@ -147,8 +183,9 @@ check_bench() {
 }
 
 step_rates() {
-  local name pass rate bytes share memory threads compute gradients params=200M
-  local deck=(--deck "$archive/inputs/gpt2-124m.yaml" model.size=gpt2-1.5b model.context=1024 batch.micro=8)
+  local name pass rate bytes share memory threads compute gradients params=50M
+  local deck=(--deck "$archive/inputs/gpt2-124m.yaml" model.size=gpt2-1.5b model.context=1024 batch.micro=8
+    "${attention[@]}")
   if is_small; then deck+=("${small_model[@]}") params=1M; fi
   if check_bench "link and memory" link; then
     while IFS=$'\t' read -r name bytes rate; do
@@ -157,13 +194,6 @@ step_rates() {
     while IFS=$'\t' read -r name rate; do
       note_scaled "memory of the $name" "$rate" 1e-9 GB/s
     done < <(json_rows "$scratch/link.json" memory memory bytes_per_s)
-  fi
-  if check_bench "AdamW" adam --params "$params"; then
-    while IFS=$'\t' read -r memory threads compute gradients rate share; do
-      if [[ $threads != null ]]; then memory+=", $threads threads"; fi
-      note_scaled "AdamW, $memory, $compute, gradients $gradients" "$rate" 1 GB/s
-      note_scaled "  of what memory gives" "$share" 100 %
-    done < <(json_rows "$scratch/adam.json" rows memory threads compute gradients gb_per_s share)
   fi
   if check_bench "matrix products" gemm "${deck[@]}"; then
     rate=$(json_value "$scratch/gemm.json" flops_per_s)
@@ -176,6 +206,13 @@ step_rates() {
     while IFS=$'\t' read -r pass rate; do
       note_scaled "attention of gpt2-1.5b, $pass" "$rate" 1e-12 TFLOP/s
     done < <(json_rows "$scratch/attention.json" rows pass flops_per_s)
+  fi
+  if check_bench "AdamW" adam --params "$params"; then
+    while IFS=$'\t' read -r memory threads compute gradients rate share; do
+      if [[ $threads != null ]]; then memory+=", $threads threads"; fi
+      note_scaled "AdamW, $memory, $compute, gradients $gradients" "$rate" 1 GB/s
+      note_scaled "  of what memory gives" "$share" 100 %
+    done < <(json_rows "$scratch/adam.json" rows memory threads compute gradients gb_per_s share)
   fi
 }
 
@@ -198,23 +235,24 @@ measure_delay() {
   note_figure "delayed, tokens/s of no delay" "$(calculate "$delayed_rate / $rate")" times "$goal"
 }
 
-# Trains a model that fits the limit: its offload, layers, parameters, and MiB of host memory.
+# Trains a model that fits the limit: its offload, layers, parameters, and MiB of host memory. Succeeds if it trained.
 train_largest() {
   local name="$3 parameters, offload $1" available
   available=$(awk '/^MemAvailable/ { printf "%d", $2 / 1024 }' /proc/meminfo)
   if ((${4%.*} > available)); then
     note_check "$name" "not run" "it needs $4 MiB of host memory, $available are available" 0
-    return
+    return 1
   fi
   check_json "$name" "$scratch/largest.$1.json" "${in_environment[@]}" "$archive/bin/kozero" bench step \
     "$archive/inputs/offload-capacity.yaml" "data.train=$scratch/text" "run.dir=$scratch/run" "${capacity[@]}" \
-    "model.layers=$2" "offload.optimizer=$1" --updates 1 --quick --json || true
+    "model.layers=$2" "offload.optimizer=$1" "${attention[@]}" --updates 1 --quick --json
 }
 
 # The largest models in a device limit, without and with offload, as the plan has it; then they are trained.
 measure_capacity() {
-  local capacity=(memory.device_limit=8GiB model.width=1024 model.heads=16 precision.gradients=fp32)
+  local capacity=(memory.device_limit=8GiB model.width=1280 model.heads=20 precision.gradients=fp32)
   local offload layers parameters host sizes=() goal
+  goal=$(goal_here "$least_growth")
   if is_small; then capacity=(memory.device_limit=16MiB precision.gradients=fp32 model.width=64 model.heads=2); fi
   {
     printf '#!/bin/sh\nexec'
@@ -228,9 +266,8 @@ measure_capacity() {
   while read -r offload layers parameters _ _ host _; do
     [[ $offload == none || $offload == host ]] || continue
     sizes+=("$parameters")
-    train_largest "$offload" "$layers" "$parameters" "$host"
+    train_largest "$offload" "$layers" "$parameters" "$host" || goal="these did not both train"
   done <"$scratch/largest"
-  goal=$(goal_here "$least_growth")
   note_figure "parameters with offload" "$(calculate "${sizes[1]-0} / ${sizes[0]-0}")" times "$goal"
 }
 
@@ -249,7 +286,7 @@ step_sanitizer() {
   else
     run_limited "${in_environment[@]}" "$tool" --tool memcheck --error-exitcode 99 "$archive/bin/kozero" train \
       "$archive/inputs/quickstart.yaml" --overwrite "data.train=$scratch/text" "run.dir=$scratch/run" data.validation=0 \
-      evaluate.every=0 batch.micro=2 model.layers=2 model.heads=2 run.updates=2 checkpoint.every=0
+      evaluate.every=0 batch.micro=2 model.layers=2 model.heads=2 "${attention[@]}" run.updates=2 checkpoint.every=0
     if grep -q 'Device not supported' "$scratch/stdout" "$scratch/stderr"; then
       ended="not run" why="the sanitizer does not support this device here"
     elif [[ $ended == passed ]] && ! grep -q 'ERROR SUMMARY: 0 errors' "$scratch/stdout" "$scratch/stderr"; then

@@ -108,10 +108,12 @@ BenchTable table_of(std::vector<AdamBenchRow> const& rows, ColdRows cold) {
   }
   for (auto const& row : rows) {
     auto& values = table.rows.emplace_back();
+    // By name: nvcc 13.0 crashes where a choice between values of a class stands within braces.
+    BenchValue const threads = row.threads > 0 ? bench_count(row.threads) : BenchValue{};
     values = {bench_words(row.compute),
               bench_words(row.gradients),
               bench_words(name_of(row.memory)),
-              row.threads > 0 ? bench_count(row.threads) : BenchValue{},
+              threads,
               bench_count(row.bytes_per_parameter),
               bench_number(row.ns_per_parameter, 3),
               bench_number(row.gb_per_s, 1),

@@ -27,12 +27,12 @@ public:
 template <class T>
 class AttentionOf final : public AttentionWork {
 public:
-  AttentionOf(AttentionShape const& shape, std::int64_t head_width, Ledger& ledger)
+  AttentionOf(AttentionShape const& shape, std::int64_t head_width, AttentionWays ways, Ledger& ledger)
       : tokens_(shape.batch * shape.context), width_(shape.heads * head_width),
         qkv_(bench_numbers<T>(ledger, tokens_ * 3 * width_)), out_(bench_numbers<T>(ledger, tokens_ * width_)),
         dqkv_(bench_numbers<T>(ledger, tokens_ * 3 * width_)), dout_(bench_numbers<T>(ledger, tokens_ * width_)),
         logsumexp_(bench_numbers<float>(ledger, tokens_ * shape.heads)),
-        attention_(shape, head_width, AttentionPasses::both, ledger) {
+        attention_(shape, head_width, ways, AttentionPasses::both, ledger) {
     forward(Lane()); // what the backward pass takes from it
   }
 
@@ -77,7 +77,7 @@ BenchReport bench_attention(BenchInput const& input) {
   AttentionShape const shape{.batch = config.batch.micro, .context = config.model.context, .heads = of_model->heads};
   auto const attention = on_all_ranks(input.ranks, [&] {
     return with_float_type(compute, [&]<class T>(T) -> std::unique_ptr<AttentionWork> {
-      return std::make_unique<AttentionOf<T>>(shape, of_model->head_width, input.ledger);
+      return std::make_unique<AttentionOf<T>>(shape, of_model->head_width, of_model->ways, input.ledger);
     });
   });
   ModelProduct const kind = architecture->products().front();

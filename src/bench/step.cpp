@@ -202,9 +202,11 @@ std::vector<BenchFact> facts_of(StepDemand const& demand, StepFigures const& fig
   auto const peak = runs_on_host<Lane>
                         ? std::nullopt
                         : known_peak(device_name(), dtype_of_compute(precision.compute), fp32_products(precision));
-  facts.push_back({"peak_flops_per_s", "peak of the device", peak ? flops(peak->flops) : BenchValue{}});
-  facts.push_back(
-      {"share_of_peak", "share of peak", peak ? bench_share(figures.flops_per_s / peak->flops) : BenchValue{}});
+  // By name: nvcc 13.0 crashes where a choice between values of a class stands within braces.
+  BenchValue const peak_flops = peak ? flops(peak->flops) : BenchValue{};
+  BenchValue const share_of_peak = peak ? bench_share(figures.flops_per_s / peak->flops) : BenchValue{};
+  facts.push_back({"peak_flops_per_s", "peak of the device", peak_flops});
+  facts.push_back({"share_of_peak", "share of peak", share_of_peak});
   return facts;
 }
 

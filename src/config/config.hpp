@@ -31,6 +31,9 @@ struct RunConfig {
   friend bool operator==(RunConfig const&, RunConfig const&) = default;
 };
 
+/// Attention by a library where it can, or by our own tile kernel in any case.
+enum class AttentionBy { automatic, tiles };
+
 /// The shape of a model: what every family has, and a struct of the family's own keys (config/model_family.hpp).
 struct ModelConfig {
   ModelConfig(); // the first family that was registered, with its defaults
@@ -39,6 +42,7 @@ struct ModelConfig {
   std::string size;              // a named size of the family, or empty: the keys below
   std::int64_t context = 128;    // T
   std::int64_t vocabulary = 256; // V
+  AttentionBy attention = AttentionBy::automatic;
   FamilyKeys own;
   friend bool operator==(ModelConfig const&, ModelConfig const&) = default;
 };

@@ -59,7 +59,10 @@ std::vector<Key> model_keys(ModelConfig& model) {
       {"model.size", size_choice(model), anything, harmless, "a published shape of the family; it sets other keys"},
       {"model.context", &model.context, size32, forbidden, "tokens of a window (T), and positions of the model"},
       {"model.vocabulary", &model.vocabulary, size32, forbidden,
-       "token ids (V): 256 for bytes, else those of the file's tokenizer"}};
+       "token ids (V): 256 for bytes, else those of the file's tokenizer"},
+      {"model.attention", choice(model.attention, {"auto", "tiles"}), anything, changes_numerics,
+       "auto: on a GPU by cuDNN, where the program was built with it and it takes the shape; tiles: by the kernel that "
+       "runs everywhere"}};
   for (Key& key : model_family(model.family).keys(model.own)) {
     key.path = "model." + key.path;
     keys.push_back(std::move(key));

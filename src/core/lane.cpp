@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/event.hpp"
 #include "core/launch.hpp"
+#include "core/log.hpp"
 #include "core/profile.hpp"
 
 #if KOZERO_EMULATED
@@ -53,6 +54,26 @@ void Event::wait(char const* why) const {
 
 Lane::Lane() = default;
 
+namespace {
+
+#if defined(KOKKOS_ENABLE_CUDA)
+/// Written at once too: while the exception goes up memory is freed, where Kokkos ends the process if the device is
+/// lost.
+void check(cudaError_t code, char const* call) {
+  if (code == cudaSuccess) return;
+  auto const text = fmt::format("{} failed ({}); look at the device and its driver", call, cudaGetErrorString(code));
+  log::error("{}", text);
+  throw Error(text);
+}
+
+/// A launch that the device refuses is told to nobody else: Kokkos does not look, and waiting for the lane succeeds.
+void check_launches() { check(cudaGetLastError(), "a kernel's launch before this"); }
+#else
+void check_launches() {}
+#endif
+
+} // namespace
+
 void Lane::fence(char const* why) const {
   HostSpan const waits("wait", why);
   activity().count_fence(why);
@@ -61,6 +82,7 @@ void Lane::fence(char const* why) const {
 #else
   exec_.fence();
 #endif
+  check_launches();
 }
 
 void const* Lane::id() const {
@@ -81,16 +103,6 @@ Lane separate_lane(char const* name) {
 
 #if defined(KOKKOS_ENABLE_CUDA)
 
-namespace {
-
-void check(cudaError_t code, char const* call) {
-  if (code != cudaSuccess) {
-    throw Error(fmt::format("{} failed ({}); look at the device and its driver", call, cudaGetErrorString(code)));
-  }
-}
-
-} // namespace
-
 struct Event::Point {
   cudaEvent_t event = nullptr;
   Point() { check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
@@ -109,7 +121,10 @@ void Event::hold_back(Lane const& later) const {
 bool Event::done() const {
   if (!point_) return true;
   cudaError_t const code = cudaEventQuery(point_->event);
-  if (code == cudaErrorNotReady) return false;
+  if (code == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError()); // not an error that anybody is to find
+    return false;
+  }
   check(code, "cudaEventQuery");
   return true;
 }
@@ -117,6 +132,7 @@ void Event::wait(char const* why) const {
   HostSpan const waits("wait", why);
   activity().count_fence(why);
   if (point_) check(cudaEventSynchronize(point_->event), "cudaEventSynchronize");
+  check_launches();
 }
 
 #else

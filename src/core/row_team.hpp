@@ -92,18 +92,25 @@ private:
   /// The largest term(i), -inf where there is none, to all threads. NaN terms are passed over.
   template <class Term>
   KOKKOS_FORCEINLINE_FUNCTION float max(std::int64_t n, Term const& term) const {
-    float result = -__builtin_huge_valf();
+    float result;
     Kokkos::parallel_reduce(
         Kokkos::TeamVectorRange(member_, n),
         [&](std::int64_t i, float& top) {
           float const value = term(i);
           top = top < value ? value : top;
         },
-        Kokkos::Max<float>(result));
+        Largest(result));
     return result;
   }
 
 private:
+  /// Begins at -inf, where Kokkos' own did at the least finite number before version 5.
+  struct Largest : Kokkos::Max<float> {
+    using reducer = Largest;
+    using Kokkos::Max<float>::Max;
+    KOKKOS_INLINE_FUNCTION void init(float& value) const { value = -__builtin_huge_valf(); }
+  };
+
   Member member_;
   int scratch_level_;
 #endif

@@ -43,6 +43,7 @@ struct ModelAttention {
   std::int64_t heads = 0;
   std::int64_t head_width = 0;
   std::int64_t times = 1; // in the model
+  AttentionWays ways = AttentionWays::all;
 };
 
 /// The units of a model, in order, with what flows between them. T is the compute type.

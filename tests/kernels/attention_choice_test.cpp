@@ -10,9 +10,10 @@ namespace {
 using namespace kozero;
 using namespace kozero::test;
 
-AttentionChoice choose(std::int64_t context, std::int64_t head_width, DType type = DType::bf16) {
+AttentionChoice choose(std::int64_t context, std::int64_t head_width, DType type = DType::bf16,
+                       AttentionWays ways = AttentionWays::all) {
   AttentionLibraryLimits const hopper{"cuDNN", 256};
-  return choose_attention({8, context, 12}, head_width, type, &hopper);
+  return choose_attention({8, context, 12}, head_width, type, ways, &hopper);
 }
 
 } // namespace
@@ -42,12 +43,15 @@ TEST_CASE("Attention takes the tile kernel elsewhere, and says why") {
   refused(choose(1024, 20), "no multiple of 8");
   refused(choose(1024, 264), "wider than the 256");
   refused(choose(1, 64), "one token");
+  refused(choose(1024, 64, DType::bf16, AttentionWays::tiles), "model.attention is tiles");
   AttentionLibraryLimits const ampere{"cuDNN", 128};
-  refused(choose_attention({1, 64, 1}, 136, DType::bf16, &ampere), "wider than the 128");
-  refused(choose_attention({1, 64, 1}, 64, DType::bf16, nullptr), runs_on_host<Lane> ? "the host's" : "without");
+  refused(choose_attention({1, 64, 1}, 136, DType::bf16, AttentionWays::all, &ampere), "wider than the 128");
+  refused(choose_attention({1, 64, 1}, 64, DType::bf16, AttentionWays::all, nullptr),
+          runs_on_host<Lane> ? "the host's" : "without");
 }
 
 TEST_CASE("A context that the library has no room for is refused, not handed to the slower kernel") {
   CHECK_THROWS_AS(choose(32768, 64), InputError);
   CHECK(choose(32768, 64, DType::f32).way == AttentionWay::tiles);
+  CHECK(choose(32768, 64, DType::bf16, AttentionWays::tiles).way == AttentionWay::tiles);
 }

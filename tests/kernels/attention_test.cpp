@@ -115,7 +115,23 @@ Numbers part_of(Numbers const& qkv, std::int64_t width, int part) {
 
 double norm(Numbers const& numbers) { return relative_error(numbers, Numbers(numbers.size(), 0.0)); }
 
-// `slack` times the usual tolerance.
+// Within `slack` times the usual tolerance.
+template <class T>
+void check_against(Oracle const& oracle, Numbers const& out, Numbers const& dqkv, Numbers const& dout,
+                   double slack = 1) {
+  CHECK(relative_error(out, oracle.out) < slack * tolerance<T>);
+  Numbers const expected = oracle.gradient(dout);
+  for (int part = 0; part < 3; ++part) {
+    Numbers const own = part_of(expected, oracle.width(), part);
+    Numbers difference = part_of(dqkv, oracle.width(), part);
+    for (std::size_t i = 0; i < own.size(); ++i) difference[i] -= own[i];
+    // With one key the gradients of q and k are differences of equal numbers, so a share of the whole counts as well.
+    double const size = std::max(norm(own), 0.1 * norm(expected));
+    INFO("part " << part);
+    CHECK(norm(difference) < slack * tolerance<T> * size);
+  }
+}
+
 template <class T>
 void check(AttentionShape const& shape, std::int64_t d, double deviation = 1, double slack = 1) {
   Run<T> const run(shape, d, deviation);
@@ -123,20 +139,40 @@ void check(AttentionShape const& shape, std::int64_t d, double deviation = 1, do
   INFO("B " << shape.batch << " T " << shape.context << " H " << shape.heads << " D " << d);
   CHECK(run.out.padding_is_untouched());
   CHECK(run.dqkv.padding_is_untouched());
-  CHECK(relative_error(run.out.get(), oracle.out) < slack * tolerance<T>);
   CHECK(relative_error(run.logsumexp.get(), oracle.logsumexp) < tolerance<float>);
+  check_against<T>(oracle, run.out.get(), run.dqkv.get(), run.dout.get(), slack);
+}
 
-  Numbers const expected = oracle.gradient(run.dout.get());
-  Numbers const dqkv = run.dqkv.get();
-  for (int part = 0; part < 3; ++part) {
-    Numbers const own = part_of(expected, run.width, part);
-    Numbers difference = part_of(dqkv, run.width, part);
-    for (std::size_t i = 0; i < own.size(); ++i) difference[i] -= own[i];
-    // With one key the gradients of q and k are differences of equal numbers, so a share of the whole counts as well.
-    double const size = std::max(norm(own), 0.1 * norm(expected));
-    INFO("part " << part);
-    CHECK(norm(difference) < slack * tolerance<T> * size);
+// Attention as models have it, in memory of its own.
+template <class T>
+struct ModelRun {
+  Matrix<T> out, dqkv;
+  Vector<float> logsumexp;
+
+  ModelRun(Attention<T> const& attention, Run<T> const& of)
+      : out(of.n, of.width), dqkv(of.n, 3 * of.width), logsumexp(of.n * of.shape.heads) {
+    Matrix<T> const qkv(of.n, 3 * of.width, 0, of.qkv.get()), dout(of.n, of.width, 0, of.dout.get());
+    attention.forward(Lane(), out, logsumexp, qkv);
+    attention.backward(Lane(), dqkv, dout, out, logsumexp, qkv);
+    Lane().fence("what was given is gone then");
   }
+};
+
+template <class T>
+void check_model(AttentionShape const& shape, std::int64_t d) {
+  Run<T> const tiles(shape, d);
+  Oracle const oracle(shape, d, tiles.qkv.get());
+  Ledger ledger;
+  Attention<T> const attention(shape, d, AttentionWays::all, AttentionPasses::both, ledger);
+  ModelRun<T> const run(attention, tiles);
+  INFO("B " << shape.batch << " T " << shape.context << " H " << shape.heads << " D " << d << ": "
+            << choose_attention(shape, d, dtype_of<T>, AttentionWays::all).text);
+  CHECK(relative_error(run.logsumexp.get(), oracle.logsumexp) < tolerance<T>);
+  check_against<T>(oracle, run.out.get(), run.dqkv.get(), tiles.dout.get());
+  CHECK(relative_error(run.out.get(), tiles.out.get()) < tolerance<T>);
+  ModelRun<T> const again(attention, tiles);
+  CHECK(again.out.get() == run.out.get());
+  CHECK(again.dqkv.get() == run.dqkv.get());
 }
 
 } // namespace
@@ -224,7 +260,7 @@ TEST_CASE("Attention of a model is the tile kernel's where there is no library")
   std::int64_t const d = 8;
   Run<float> const run(shape, d);
   Ledger ledger;
-  Attention<float> const attention(shape, d, AttentionPasses::both, ledger);
+  Attention<float> const attention(shape, d, AttentionWays::all, AttentionPasses::both, ledger);
   Matrix<float> const qkv(66, 72, 0, run.qkv.get()), dout(66, 24, 0, run.dout.get()), out(66, 24), dqkv(66, 72);
   Vector<float> const logsumexp(66 * 3);
   attention.forward(Lane(), out, logsumexp, qkv);
@@ -233,25 +269,16 @@ TEST_CASE("Attention of a model is the tile kernel's where there is no library")
   CHECK(logsumexp.get() == run.logsumexp.get());
   CHECK(dqkv.get() == run.dqkv.get());
   CHECK(ledger.peak_bytes(Space::device) == 66 * 3 * 4);
-  Attention<float> const generating(shape, d, AttentionPasses::forward, ledger);
+  Attention<float> const generating(shape, d, AttentionWays::all, AttentionPasses::forward, ledger);
   CHECK(ledger.peak_bytes(Space::device) == 66 * 3 * 4);
 }
 
-TEST_CASE("Attention of a model in 16 bits agrees with the tile kernel, by whatever way") {
-  AttentionShape const shape{2, 96, 3};
-  std::int64_t const d = 64, n = 2 * 96, width = 3 * 64;
-  Run<bf16> const run(shape, d);
-  Ledger ledger;
-  Attention<bf16> const attention(shape, d, AttentionPasses::both, ledger);
-  Matrix<bf16> const qkv(n, 3 * width, 0, run.qkv.get()), dout(n, width, 0, run.dout.get()), out(n, width),
-      dqkv(n, 3 * width);
-  Vector<float> const logsumexp(n * 3);
-  attention.forward(Lane(), out, logsumexp, qkv);
-  attention.backward(Lane(), dqkv, dout, out, logsumexp, qkv);
-  INFO(choose_attention(shape, d, DType::bf16).text);
-  CHECK(relative_error(out.get(), run.out.get()) < tolerance<bf16>);
-  CHECK(relative_error(logsumexp.get(), run.logsumexp.get()) < tolerance<bf16>);
-  for (int part = 0; part < 3; ++part) {
-    CHECK(relative_error(part_of(dqkv.get(), width, part), part_of(run.dqkv.get(), width, part)) < tolerance<bf16>);
+TEST_CASE("Attention of a model in 16 bits agrees with double precision, by whatever way, and repeats its bits") {
+  for (auto const& [shape, d] : {std::pair<AttentionShape, std::int64_t>{{2, 96, 3}, 64},
+                                 {{1, 130, 2}, 128},
+                                 {{3, 64, 5}, 40},
+                                 {{1, 1024, 1}, 64}}) {
+    check_model<bf16>(shape, d);
+    check_model<fp16>(shape, d);
   }
 }

@@ -20,7 +20,7 @@ Operand<T> operand(Matrix<T> const& matrix, bool turned) {
 
 // The product of random operands in padded rows, against doubles.
 template <class T, class R>
-void check(Case const& c) {
+void check(Case const& c, double allowed = tolerance<R>) {
   CAPTURE(c.m, c.n, c.k, c.turned_a, c.turned_b, c.with_bias, c.into == Into::accumulate);
   Matrix<T> const a(c.turned_a ? c.k : c.m, c.turned_a ? c.m : c.k, 3, normal_numbers(c.m * c.k, 1));
   Matrix<T> const b(c.turned_b ? c.n : c.k, c.turned_b ? c.k : c.n, 5, normal_numbers(c.k * c.n, 2));
@@ -39,7 +39,7 @@ void check(Case const& c) {
 
   gemm<T, R>(Lane(), c.m, c.n, c.k, result.view().data(), c.n + 7, operand(a, c.turned_a), operand(b, c.turned_b),
              c.with_bias ? bias.view().data() : nullptr, c.into);
-  REQUIRE(relative_error(result.get(), want) < tolerance<R>);
+  REQUIRE(relative_error(result.get(), want) < allowed);
   REQUIRE(result.padding_is_untouched());
 }
 
@@ -96,8 +96,10 @@ TEST_CASE("a product of several tiles and slices is right") {
 
 TEST_CASE("a long product keeps its accuracy") {
   check<float, float>({5, 7, 50257});
-  check<bf16, float>({5, 7, 50257, true, true});
-  check<fp16, float>({5, 7, 50257, true, true});
+  // Tensor cores cut off what their sums have no digits for, instead of rounding it (Fasi et al., 2021).
+  double const allowed = KOZERO_HAS_ACCELERATOR ? 3e-4 : tolerance<float>;
+  check<bf16, float>({5, 7, 50257, true, true}, allowed);
+  check<fp16, float>({5, 7, 50257, true, true}, allowed);
 }
 
 TEST_CASE("sums of fp16 pass its range on the way; only a result beyond it is infinite") {

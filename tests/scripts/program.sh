@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # In the place of a program in gpu-check's archive: says what it would, or fails or hangs as FAULTS asks: words such as
-# fail:kernels, hang:rates, stubborn:offload (hangs, and does not heed TERM), silent:products (runs no test).
+# fail:kernels, hang:rates, stubborn:offload (hangs, and does not heed TERM), silent:products (runs no test); beside the
+# steps there are `attention`, which the step products measures, and `largest`, the largest models of the step offload.
 set -euo pipefail
 name=$(basename -- "$0")
 
@@ -10,8 +11,11 @@ step() {
     *_test*) basename -- "$(dirname -- "$0")" ;;
     "nvidia-smi "* | "kozero --version"*) echo libraries ;;
     "kozero selftest "*) echo selftest ;;
+    "kozero bench step "*offload-capacity*) echo largest ;;
     "kozero plan "* | "kozero bench step "*offload*) echo offload ;;
     "kozero bench step "*) echo training ;;
+    "kozero bench attention "*gpt2-1.5b*) echo rates ;;
+    "kozero bench attention "*) echo attention ;;
     "kozero bench "*) echo rates ;;
     *) echo sanitizer ;;
   esac
@@ -58,6 +62,7 @@ END
 }
 
 bench() {
+  echo "[1700000000.000000] [node:1:0] ucp_context.c:1849 UCX  WARN  what libraries say"
   cat <<END
 {
   "benchmark": "$1",

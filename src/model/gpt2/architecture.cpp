@@ -39,12 +39,13 @@ public:
             {.name = "head", .inputs = c, .outputs = config_.vocabulary, .result = ModelProduct::Result::logits}};
   }
   std::optional<ModelAttention> attention_shape() const override {
-    return ModelAttention{.heads = own_.heads, .head_width = own_.width / own_.heads, .times = own_.layers};
+    return ModelAttention{
+        .heads = own_.heads, .head_width = own_.width / own_.heads, .times = own_.layers, .ways = ways()};
   }
 
   AttentionChoice attention(DType compute, std::int64_t batch) const override {
     Gpt2Sizes const sizes = sizes_of(batch);
-    return choose_attention(sizes.attention(), sizes.head_width(), compute);
+    return choose_attention(sizes.attention(), sizes.head_width(), compute, ways());
   }
 
   std::optional<FormerTensor> former_tensor(std::string const& name, std::int64_t format_version) const override {
@@ -67,8 +68,9 @@ public:
     for (std::size_t i = 0; i < boundaries.size(); ++i) boundaries[i] = stream_buffer(fmt::format("stream.{}", i));
     auto const stream = [&](std::int64_t i) { return boundaries[static_cast<std::size_t>(i) % boundaries.size()]; };
     Mat<T> const d = trains ? stream_buffer("stream.gradient") : Mat<T>();
-    auto const attention = std::make_shared<Attention<T> const>(
-        sizes.attention(), sizes.head_width(), trains ? AttentionPasses::both : AttentionPasses::forward, ledger);
+    auto const attention =
+        std::make_shared<Attention<T> const>(sizes.attention(), sizes.head_width(), ways(),
+                                             trains ? AttentionPasses::both : AttentionPasses::forward, ledger);
     auto const scratch = trains ? std::make_shared<Gpt2Scratch<T>>(sizes, ledger) : nullptr;
     bool const one_frame = !trains || options.recompute == Recompute::unit;
     auto const make_frame = [&](Category category, std::string const& label) {
@@ -92,6 +94,9 @@ public:
   }
 
 private:
+  AttentionWays ways() const {
+    return config_.attention == AttentionBy::tiles ? AttentionWays::tiles : AttentionWays::all;
+  }
   Gpt2Sizes sizes_of(std::int64_t batch) const {
     return {batch, config_.context, own_.width, own_.heads, config_.vocabulary};
   }
