@@ -22,7 +22,7 @@ void look_at_hup() {
   struct sigaction action {};
   hup_is_ignored = sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
-[[gnu::used, gnu::section(".preinit_array")]] void (*const before_libraries)() = look_at_hup;
+[[maybe_unused, gnu::used, gnu::section(".preinit_array")]] void (*const before_libraries)() = look_at_hup;
 
 /// Those that are listened to, made heedable. One that is ignored would be heard all the same once it is blocked.
 sigset_t heeded_signals() {
