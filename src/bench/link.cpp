@@ -122,9 +122,10 @@ BenchReport bench_link(BenchInput const& input) {
                                 {"spread", "spread"},
                                 {"bytes_per_s", "rate"}},
                     .rows = {}};
-  std::int64_t const count = std::int64_t{quick ? 1 : 16} << 20;
-  if constexpr (!runs_on_host<Lane>) add_memory<DeviceMemory>(memory, "device", input, count, Lane());
-  add_memory<HostMemory>(memory, "host", input, count, HostLane());
+  // Caches are below 100 MB on devices, and up to some hundred on hosts.
+  std::int64_t const mebi = std::int64_t{1} << 20;
+  if constexpr (!runs_on_host<Lane>) add_memory<DeviceMemory>(memory, "device", input, (quick ? 1 : 32) * mebi, Lane());
+  add_memory<HostMemory>(memory, "host", input, (quick ? 1 : 64) * mebi, HostLane());
   return {.benchmark = "link",
           .title = "The link between device and host memory, and what the memories give",
           .facts = bench_facts(input.ranks),
