@@ -120,12 +120,16 @@ struct TeamBody {
   }
 };
 
+/// Of an accelerator. Not left to Kokkos, whose choice follows the registers that a compiler took: sums over a team
+/// have their order from it.
+inline constexpr int team_threads = 128;
+
 /// A team is one thread on a host.
 inline TeamPolicy team_policy(Lane const& lane, std::int64_t count) {
   if constexpr (runs_on_host<Lane>) {
     return TeamPolicy(lane.exec(), static_cast<int>(count), 1);
   } else {
-    return TeamPolicy(lane.exec(), static_cast<int>(count), Kokkos::AUTO);
+    return TeamPolicy(lane.exec(), static_cast<int>(count), team_threads);
   }
 }
 #endif
