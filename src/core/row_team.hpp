@@ -106,7 +106,7 @@ private:
 private:
   /// Begins at -inf, where Kokkos' own did at the least finite number before version 5.
   struct Largest : Kokkos::Max<float> {
-    using reducer = Largest;
+    using reducer = Largest; // NOLINT(readability-identifier-naming): the name that Kokkos looks for
     using Kokkos::Max<float>::Max;
     KOKKOS_INLINE_FUNCTION void init(float& value) const { value = -__builtin_huge_valf(); }
   };
