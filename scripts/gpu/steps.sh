@@ -253,7 +253,7 @@ measure_capacity() {
   local capacity=(memory.device_limit=8GiB model.width=1280 model.heads=20 precision.gradients=fp32)
   local offload layers parameters host sizes=() goal
   goal=$(goal_here "$least_growth")
-  if is_small; then capacity=(memory.device_limit=16MiB precision.gradients=fp32 model.width=64 model.heads=2); fi
+  if is_small; then capacity=(memory.device_limit=4MiB precision.gradients=fp32 model.width=64 model.heads=2); fi
   {
     printf '#!/bin/sh\nexec'
     printf ' %q' "${in_environment[@]}" "$archive/bin/kozero"
