@@ -27,9 +27,8 @@ constexpr std::size_t oldest_version = 91100; // 9.10 has faults in the backward
 
 void require(fe::error_t result, char const* what) {
   KOZERO_REQUIRE(result.is_good(),
-                 "cuDNN {} (it refused: {}); take another version of it, or set "
-                 "model.attention: tiles",
-                 what, result.get_message());
+                 "cuDNN {} (it refused: {}); take another version of it, or set model.attention: tiles", what,
+                 result.get_message());
 }
 
 void require(cudnnStatus_t status, char const* what) {

@@ -91,8 +91,7 @@ step_products() {
   local deck=(--deck "$archive/inputs/gpt2-124m.yaml" model.context=1024 batch.micro=8)
   if is_small; then deck+=("${small_model[@]}"); fi
   check_tests products ''
-  if ! check_json "attention of gpt2-124m" "$scratch/attention.json" "${in_environment[@]}" "$archive/bin/kozero" \
-    bench attention "${deck[@]}" --quick --json && [[ $ended != "not run" ]]; then
+  if ! check_bench "attention of gpt2-124m" attention "${deck[@]}" && [[ $ended != "not run" ]]; then
     attention=(model.attention=tiles)
     note_fact "attention from here on" "by the tile kernel, as the library's has failed"
   fi

@@ -170,6 +170,12 @@ void check_model(AttentionShape const& shape, std::int64_t d) {
   CHECK(relative_error(run.logsumexp.get(), oracle.logsumexp) < tolerance<T>);
   check_against<T>(oracle, run.out.get(), run.dqkv.get(), tiles.dout.get());
   CHECK(relative_error(run.out.get(), tiles.out.get()) < tolerance<T>);
+  CHECK(relative_error(run.logsumexp.get(), tiles.logsumexp.get()) < tolerance<T>);
+  for (int part = 0; part < 3; ++part) {
+    INFO("part " << part);
+    CHECK(relative_error(part_of(run.dqkv.get(), tiles.width, part), part_of(tiles.dqkv.get(), tiles.width, part)) <
+          tolerance<T>);
+  }
   ModelRun<T> const again(attention, tiles);
   CHECK(again.out.get() == run.out.get());
   CHECK(again.dqkv.get() == run.dqkv.get());

@@ -46,6 +46,9 @@ but() {
   for step in "${steps[@]}"; do [[ " $* " == *" $step "* ]] || printf '%s\n' "$step"; done
 }
 
+# needs NAMES: the libraries of CUDA's that the archive of paper says it needs.
+needs() { sed -i "s/^needs=.*/needs=$*/" paper/manifest; }
+
 # No process of a run is left.
 nothing_left() {
   local left
@@ -116,25 +119,25 @@ each_step_fails() {
 
 missing_libraries_are_named() {
   rm machine/lib/libcudart.so.13
-  sed -i 's/libcudart.so.13/libcudart.so.99/' paper/manifest
+  needs libcudart.so.99
   run 1 paper out --only libraries
   is failed libraries
   says 'not found: libcudart.so.99'
   touch machine/lib/libcudart.so.13
-  sed -i 's/libcudart.so.99/libcudart.so.13/' paper/manifest
+  needs libcudart.so.13
 }
 
 libraries_are_found_in_the_usual_folders() {
   mkdir -p cuda/lib64 first/nvidia/cu13/lib second python
   printf '#!/bin/sh\nprintf "%%s\\n" %s/first %s/second %s/third\n' "$work" "$work" "$work" >python/python3
   chmod +x python/python3
-  sed -i 's/libcudart.so.13/libcudart.so.77 libcublasLt.so.77/' paper/manifest
+  needs libcudart.so.77 libcublasLt.so.77
   touch cuda/lib64/libcudart.so.77 first/nvidia/cu13/lib/lib{cublasLt.so.77,cuda.so.1}
   PATH=$work/python:$PATH LD_LIBRARY_PATH='' CUDA_HOME=$work/cuda run 0 paper out --only libraries
   is passed libraries
   says "libcudart.so.77 *$work/cuda/lib64/libcudart.so.77"
   says "libcublasLt.so.77 *$work/first/nvidia/cu13/lib/libcublasLt.so.77"
-  sed -i 's/libcudart.so.77 libcublasLt.so.77/libcudart.so.13/' paper/manifest
+  needs libcudart.so.13
 }
 
 a_model_that_did_not_train_meets_no_goal() {
