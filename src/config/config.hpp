@@ -107,10 +107,14 @@ struct ZeroConfig {
   friend bool operator==(ZeroConfig const&, ZeroConfig const&) = default;
 };
 
-/// Ranks that hold one model together instead of one each. ProcessGrid alone reads it.
+/// What moves the model's data between ranks. Bits are the same by all.
+enum class Transport { automatic, nccl, mpi, mpi_device };
+
+/// Ranks that hold one model together instead of one each, and how ranks exchange. ProcessGrid alone reads it.
 struct ParallelConfig {
   std::int64_t tensor = 1;  // ranks that share each matrix
   std::int64_t context = 1; // ranks that share each window
+  Transport transport = Transport::automatic;
   friend bool operator==(ParallelConfig const&, ParallelConfig const&) = default;
 };
 

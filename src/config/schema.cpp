@@ -170,6 +170,9 @@ std::vector<Key> keys_of(Config& c) {
        "ranks that share each matrix; above 1 is not built yet"},
       {"parallel.context", &c.parallel.context, size20, changes_numerics,
        "ranks that share each window; above 1 is not built yet"},
+      {"parallel.transport", choice(c.parallel.transport, {"auto", "nccl", "mpi", "mpi-device"}), anything, harmless,
+       "what moves parameters and gradients between ranks, with the same bits. nccl: between devices; mpi: through host "
+       "memory; mpi-device: by an MPI library that reaches device memory; auto: nccl where it can be, else mpi"},
 
       {"offload.optimizer", choice(c.offload.optimizer, {"none", "host"}), anything, changes_numerics,
        "where master weights and moments live and are updated; host needs zero.stage 1, 2 or 3. Harmless without a "
