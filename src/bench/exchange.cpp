@@ -21,7 +21,7 @@ public:
         whole_(ledger, Category::workspace, "bench", bytes_of(partition_.capacity())),
         copied_(ledger, Category::workspace, "bench", bytes_of(partition_.capacity())) {}
 
-  Span span() const { return {whole_.data(), partition_.size(), type_, Space::device}; }
+  Span span() const { return {whole_.data(), partition_.capacity(), type_, Space::device}; }
   Partition const& partition() const { return partition_; }
   /// What a rank gets from others in an all_gather or a reduce_scatter.
   std::int64_t received_bytes() const {

@@ -16,6 +16,7 @@ struct Span {
   std::int64_t count = 0; // elements
   DType type = DType::u8;
   Space space = Space::device;
+  char const* name = ""; // of the block, for people; read by the call alone
 };
 
 /// Data in device or pinned memory, moved among the ranks of one group. Every call but progress is collective: all
@@ -46,6 +47,9 @@ public:
 
   /// Gets on with what is under way, without waiting for anything. Also done between launches, and by every wait.
   virtual void progress() = 0;
+  /// This rank comes to no other collective, for an error: whatever it has under way must keep neither its device nor
+  /// its memory. Waits for no rank.
+  virtual void abandon() noexcept {}
 };
 
 } // namespace kozero

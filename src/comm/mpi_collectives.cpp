@@ -49,6 +49,10 @@ PinnedBuffer<unsigned char> staging_memory(Ledger& ledger, MpiOptions const& opt
   return {ledger, Category::staging, "messages", bytes, PinnedBuffer<unsigned char>::Init::none};
 }
 
+DeviceBuffer<unsigned char> device_staging_memory(Ledger& ledger, PinnedBuffer<unsigned char> const& staging) {
+  return {ledger, Category::staging, "messages", staging.size(), DeviceBuffer<unsigned char>::Init::none};
+}
+
 struct MpiCollectives::Impl {
   Impl(MpiRanks& its_ranks, Ledger& ledger, MpiOptions const& its_options);
   ~Impl();
@@ -56,19 +60,25 @@ struct MpiCollectives::Impl {
   bool stages(Span const& span) const {
     return span.space == Space::device && options.device == MpiOptions::DeviceAccess::staged;
   }
+  bool is_aware(Span const& span) const {
+    return span.space == Space::device && options.device == MpiOptions::DeviceAccess::aware;
+  }
   std::optional<int> free_slice() const;
-  RoundMemory memory(int slice, int half) const;
+  RoundMemory memory(int slice, int half, Span const& of);
   void advance_all();
   /// An operation that no Pending has.
   template <class AnOperation>
   AnOperation& spare(std::vector<std::unique_ptr<AnOperation>>& all);
-  MessageSpan announce(char const* what, Traffic purpose, std::int64_t elements, DType type);
+  MessageSpan announce(char const* what, Traffic purpose, Received const& received);
+  ElementBytes element_of(DType type) const { return {.moved = size_of(type), .partial_sum = size_of(type)}; }
   Pending start(MessageSpan span, Operation& operation);
   Pending start(MessageSpan span, Exchange const& exchange, Lane const& lane, Traffic purpose);
 
   MpiRanks& ranks;
   MpiOptions options;
+  ExchangeWay way;
   PinnedBuffer<unsigned char> staging;
+  DeviceBuffer<unsigned char> device_staging; // where MPI is aware of devices
   LazyLane copies{"messages"};
   std::array<bool, n_slices> taken{};
   std::vector<std::unique_ptr<GatherInPlace>> gathers; // as many as there were at once
@@ -197,7 +207,7 @@ public:
       if (!is_waiting()) arrived_bytes_ += bytes;
     }
     if (!std::ranges::all_of(series_, &Rounds::done)) return;
-    if (staged_) finished_.record(impl_.copies);
+    if (staged_ || impl_.is_aware(exchange_.whole)) finished_.record(impl_.copies);
     done_ = true;
     give_slice(); // what comes next into it is behind the copies out of it, in the order of their lane
   }
@@ -205,7 +215,8 @@ public:
 private:
   void begin_series() {
     for (int const half : {0, 1}) {
-      RoundMemory memory = slice_ ? impl_.memory(*slice_, half) : RoundMemory{.piece_bytes = long_piece_bytes};
+      RoundMemory memory =
+          slice_ ? impl_.memory(*slice_, half, exchange_.whole) : RoundMemory{.piece_bytes = long_piece_bytes};
       if (!staged_) memory.mirror = nullptr;
       series_[static_cast<std::size_t>(half)].begin(exchange_, memory, tag_ + half, half);
     }
@@ -225,7 +236,10 @@ private:
 };
 
 MpiCollectives::Impl::Impl(MpiRanks& its_ranks, Ledger& ledger, MpiOptions const& its_options)
-    : ranks(its_ranks), options(its_options), staging(staging_memory(ledger, options, ranks.size())) {}
+    : ranks(its_ranks), options(its_options), way{options.hosts.value_or(RankHosts(ranks.size()))},
+      staging(staging_memory(ledger, options, ranks.size())) {
+  if (options.device == MpiOptions::DeviceAccess::aware) device_staging = device_staging_memory(ledger, staging);
+}
 MpiCollectives::Impl::~Impl() = default;
 
 std::optional<int> MpiCollectives::Impl::free_slice() const {
@@ -236,14 +250,17 @@ std::optional<int> MpiCollectives::Impl::free_slice() const {
 
 /// Of one of the two series of rounds. The mirror has its place whether an operation needs it or not: so nothing comes
 /// into memory that a copy up to the device may still read.
-RoundMemory MpiCollectives::Impl::memory(int slice, int half) const {
+RoundMemory MpiCollectives::Impl::memory(int slice, int half, Span const& of) {
   bool const mirrors = options.device == MpiOptions::DeviceAccess::staged;
   std::int64_t const half_bytes = staging.size() / n_slices / 2;
   std::int64_t const region_bytes = mirrors ? half_bytes / 2 : half_bytes;
   std::int64_t const piece_bytes = region_bytes / ranks.size() / largest_element * largest_element;
-  unsigned char* const begin = staging.data() + (2 * slice + half) * (half_bytes / largest_element * largest_element);
-  return {
-      .incoming = begin, .mirror = mirrors ? begin + piece_bytes * ranks.size() : nullptr, .piece_bytes = piece_bytes};
+  unsigned char* const all = is_aware(of) ? device_staging.data() : staging.data();
+  unsigned char* const begin = all + (2 * slice + half) * (half_bytes / largest_element * largest_element);
+  return {.incoming = begin,
+          .incoming_on_device = is_aware(of),
+          .mirror = mirrors ? begin + piece_bytes * ranks.size() : nullptr,
+          .piece_bytes = piece_bytes};
 }
 
 void MpiCollectives::Impl::advance_all() {
@@ -271,10 +288,10 @@ AnOperation& MpiCollectives::Impl::spare(std::vector<std::unique_ptr<AnOperation
 }
 
 /// Of what a collective will bring to this rank, before it begins.
-MessageSpan MpiCollectives::Impl::announce(char const* what, Traffic purpose, std::int64_t elements, DType type) {
-  ranks.traffic().add(purpose, elements, size_of(type));
+MessageSpan MpiCollectives::Impl::announce(char const* what, Traffic purpose, Received const& received) {
+  ranks.traffic().add(purpose, received);
   heartbeat().reach(what, name_of(purpose));
-  return {what, name_of(purpose), elements * size_of(type)};
+  return {what, name_of(purpose), received.bytes};
 }
 
 Pending MpiCollectives::Impl::start(MessageSpan span, Operation& operation) {
@@ -292,7 +309,7 @@ Pending MpiCollectives::Impl::start(MessageSpan span, Exchange const& exchange, 
 }
 
 MpiCollectives::MpiCollectives(MpiRanks& ranks, Ledger& ledger, MpiOptions const& options) {
-  KOZERO_REQUIRE(host_reaches_device || options.device == MpiOptions::DeviceAccess::staged,
+  KOZERO_REQUIRE(host_reaches_device || options.device != MpiOptions::DeviceAccess::reached,
                  "sums over ranks are made on the host (which does not reach this device's memory); stage it");
   impl_ = std::make_unique<Impl>(ranks, ledger, options);
 }
@@ -303,10 +320,10 @@ void MpiCollectives::progress() { BetweenLaunches::run(); }
 
 Pending MpiCollectives::all_gather(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
   KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
-  int const rank = impl_->ranks.rank();
-  MessageSpan const span =
-      impl_->announce("all_gather", purpose, partition.size() - partition.shard(rank).size(), whole.type);
-  if (impl_->stages(whole)) {
+  auto const received =
+      received_in_all_gather(partition, impl_->ranks.rank(), impl_->way, impl_->element_of(whole.type));
+  MessageSpan const span = impl_->announce("all_gather", purpose, received);
+  if (impl_->stages(whole) || impl_->is_aware(whole)) {
     return impl_->start(span, {Exchange::Way::to_all, whole, partition}, lane, purpose);
   }
   if (whole.space != Space::host) lane.fence("messages");
@@ -317,25 +334,25 @@ Pending MpiCollectives::all_gather(Lane const& lane, Span whole, Partition const
 
 Pending MpiCollectives::reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
   KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
-  auto const [rank, size] = std::pair(impl_->ranks.rank(), impl_->ranks.size());
-  MessageSpan const span =
-      impl_->announce("reduce_scatter", purpose, (size - 1) * partition.shard(rank).size(), whole.type);
+  auto const received =
+      received_in_reduce_scatter(partition, impl_->ranks.rank(), impl_->way, impl_->element_of(whole.type));
+  MessageSpan const span = impl_->announce("reduce_scatter", purpose, received);
   return impl_->start(span, {Exchange::Way::to_owners, whole, partition}, lane, purpose);
 }
 
 Pending MpiCollectives::all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
   KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
-  auto const [rank, size] = std::pair(impl_->ranks.rank(), impl_->ranks.size());
-  std::int64_t const own = partition.shard(rank).size();
-  MessageSpan const span =
-      impl_->announce("all_reduce", purpose, (size - 1) * own + partition.size() - own, whole.type);
+  auto const received =
+      received_in_all_reduce(partition, impl_->ranks.rank(), impl_->way, impl_->element_of(whole.type));
+  MessageSpan const span = impl_->announce("all_reduce", purpose, received);
   return impl_->start(span, {Exchange::Way::both, whole, partition}, lane, purpose);
 }
 
 Pending MpiCollectives::broadcast(Lane const& lane, Span data, int root, Traffic purpose) {
   KOZERO_ASSERT(0 <= root && root < impl_->ranks.size());
-  std::int64_t const comes = impl_->ranks.rank() == root ? 0 : data.count;
-  MessageSpan const span = impl_->announce("broadcast", purpose, comes, data.type);
+  auto const received =
+      received_in_broadcast(data.count, impl_->ranks.rank(), root, impl_->way, impl_->element_of(data.type));
+  MessageSpan const span = impl_->announce("broadcast", purpose, received);
   Partition const partition(data.count, impl_->ranks.size());
   return impl_->start(span, {Exchange::Way::to_all, data, partition, root}, lane, purpose);
 }

@@ -5,8 +5,13 @@
 #include "comm/self_ranks.hpp"
 #include "core/error.hpp"
 #include "core/heartbeat.hpp"
+#include "core/memory.hpp"
 #include "core/open_memory.hpp"
 #include "core/profile.hpp"
+
+#if __has_include(<mpi-ext.h>) // Open MPI's
+#include <mpi-ext.h>
+#endif
 
 #include <algorithm>
 #include <utility>
@@ -36,6 +41,17 @@ int count_of(std::span<std::byte const> bytes) {
 }
 
 } // namespace
+
+bool mpi_reaches_devices() {
+  if constexpr (host_reaches_device) return true;
+  int reaches = 0;
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+  reaches = MPIX_Query_cuda_support();
+#elif defined(MPIX_GPU_SUPPORT_CUDA)
+  if (KOZERO_HAS_ACCELERATOR) MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &reaches);
+#endif
+  return reaches != 0;
+}
 
 std::unique_ptr<Ranks> make_world_ranks() {
   int ranks = 1;

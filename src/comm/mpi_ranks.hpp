@@ -3,6 +3,9 @@
 
 namespace kozero {
 
+/// Whether the MPI library says that it takes addresses of device memory; true where the device is the host.
+bool mpi_reaches_devices();
+
 /// Ranks that MPI knows, in a communicator of their own, so that no message meets those of somebody else. Waiting polls
 /// and yields the processor, so that more ranks than processors still get on, and gets on with the collectives that are
 /// under way meanwhile: another rank may need these to come where this one waits for it.

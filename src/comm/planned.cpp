@@ -30,11 +30,29 @@ std::unique_ptr<Ranks> PlannedRanks::split(std::vector<int> const& members) {
 }
 
 std::unique_ptr<Collectives> PlannedRanks::make_collectives(Ledger& ledger) {
-  if (size_ == 1) return std::make_unique<SelfCollectives>();
-  return std::make_unique<PlannedCollectives>(ledger, size_);
+  MessageLane none;
+  return plan_collectives(*this, ledger, {.transport = Transport::mpi}, none);
 }
 
-PlannedCollectives::PlannedCollectives(Ledger& ledger, int ranks) : staging_(staging_memory(ledger, {}, ranks)) {}
+Transport planned_transport(ParallelConfig const& parallel) {
+  if (parallel.transport != Transport::automatic) return parallel.transport;
+  return built_with_nccl() ? Transport::nccl : Transport::mpi;
+}
+
+std::unique_ptr<Collectives> plan_collectives(Ranks& ranks, Ledger& ledger, ParallelConfig const& parallel,
+                                              MessageLane& shared) {
+  if (ranks.size() == 1) return std::make_unique<SelfCollectives>();
+  return std::make_unique<PlannedCollectives>(ledger, ranks.size(), planned_transport(parallel), shared);
+}
+
+PlannedCollectives::PlannedCollectives(Ledger& ledger, int ranks, Transport transport, MessageLane& shared) {
+  if (transport == Transport::nccl) {
+    shared.take(ledger);
+    return;
+  }
+  staging_ = staging_memory(ledger, {}, ranks);
+  if (transport == Transport::mpi_device) device_staging_ = device_staging_memory(ledger, staging_);
+}
 
 Pending PlannedCollectives::all_gather(Lane const&, Span, Partition const&, Traffic) { refuse("all_gather"); }
 Pending PlannedCollectives::reduce_scatter(Lane const&, Span, Partition const&, Traffic) { refuse("reduce_scatter"); }

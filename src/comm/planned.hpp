@@ -1,6 +1,8 @@
 #pragma once
 #include "comm/collectives.hpp"
+#include "comm/nccl.hpp"
 #include "comm/ranks.hpp"
+#include "config/config.hpp"
 
 namespace kozero {
 
@@ -30,10 +32,18 @@ private:
   int size_;
 };
 
-/// Takes the memory that MpiCollectives of so many ranks would. A plan moves nothing: every collective is an error.
+/// What a plan takes for the way of data, as it knows neither devices nor libraries of the nodes: nccl for `auto` where
+/// the program was built with it.
+Transport planned_transport(ParallelConfig const& parallel);
+
+/// What the ranks would exchange by. `shared` as of the groups of a process.
+std::unique_ptr<Collectives> plan_collectives(Ranks& ranks, Ledger& ledger, ParallelConfig const& parallel,
+                                              MessageLane& shared);
+
+/// Takes the memory that the collectives of so many ranks would. A plan moves nothing: every collective is an error.
 class PlannedCollectives final : public Collectives {
 public:
-  PlannedCollectives(Ledger& ledger, int ranks);
+  PlannedCollectives(Ledger& ledger, int ranks, Transport transport, MessageLane& shared);
 
   Pending all_gather(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override;
   Pending reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) override;
@@ -43,6 +53,7 @@ public:
 
 private:
   PinnedBuffer<unsigned char> staging_;
+  DeviceBuffer<unsigned char> device_staging_;
 };
 
 } // namespace kozero

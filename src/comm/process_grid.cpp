@@ -1,6 +1,8 @@
 #include "comm/process_grid.hpp"
 
 #include "comm/agree.hpp"
+#include "comm/planned.hpp"
+#include "comm/transport.hpp"
 
 #include <algorithm>
 
@@ -12,14 +14,16 @@ ProcessGrid::ProcessGrid(Ranks& world, ParallelConfig const& parallel, Ledger& l
   for (GroupKind const kind : {GroupKind::world, GroupKind::state, GroupKind::context, GroupKind::tensor}) {
     groups_[static_cast<std::size_t>(kind)] = &make(shape_.members(kind, world.rank()), world);
   }
-  auto const make_all = [&] {
-    for (auto const& made : made_) made->collectives = made->ranks.make_collectives(ledger);
-    return true;
-  };
-  if (ledger.allocates()) {
-    on_all_ranks(world, make_all); // memory may be short on one rank alone
-  } else {
-    make_all(); // of ranks that are planned, there are no others
+  auto const lane = std::make_shared<MessageLane>();
+  if (!ledger.allocates()) { // of ranks that are planned, there are no others
+    for (auto const& made : made_) made->collectives = plan_collectives(made->ranks, ledger, parallel, *lane);
+    return;
+  }
+  TransportChoice const choice = choose_transport(world, parallel);
+  for (auto const& made : made_) { // memory may be short on one rank alone, or one group have a bad device
+    share_failure(world, failure_of([&] {
+                    made->collectives = make_collectives(made->ranks, made->members, ledger, choice, lane);
+                  }));
   }
 }
 

@@ -11,7 +11,8 @@ namespace kozero {
 
 /// The groups that a rank belongs to, made of all ranks as the deck's section `parallel` says: `tensor`, `context`,
 /// `state` (data × context with the same tensor index: they shard the state of the same parameters) and `world`.
-/// Groups of the same ranks are one: the same memory, the same count of traffic.
+/// Groups of the same ranks are one: the same memory, the same count of traffic. How they exchange says
+/// choose_transport.
 ///
 ///     auto const world = make_world_ranks();
 ///     ProcessGrid const grid(*world, config.parallel, ledger);   // collective; an error of one rank is all ranks'

@@ -1,5 +1,6 @@
 #include "comm/rounds.hpp"
 
+#include "comm/device_tree_sum.hpp"
 #include "comm/tree_sum.hpp"
 #include "core/launch.hpp"
 #include "core/open_memory.hpp"
@@ -24,6 +25,7 @@ std::int64_t Rounds::advance() {
     case Step::begin: return begin_round();
     case Step::lowering: return lower();
     case Step::summing: return sum();
+    case Step::adding: return add_up();
     case Step::telling: return tell();
     case Step::end: return end();
     case Step::done: break;
@@ -68,11 +70,31 @@ Rounds::Outcome Rounds::lower() {
 
 Rounds::Outcome Rounds::sum() {
   if (!messages_complete()) return Outcome::must_wait;
+  if (memory_.incoming_on_device) {
+    unsigned char* const own = in_array(ranks_.rank);
+    DeviceAddends const addends{.first = memory_.incoming,
+                                .distance_bytes = memory_.piece_bytes,
+                                .count = ranks_.size,
+                                .own = ranks_.rank,
+                                .own_place = own};
+    DType const type = exchange_.whole.type;
+    device_tree_sum(copies_, type, addends, type, own, part(ranks_.rank).size());
+    added_.record(copies_);
+    step_ = Step::adding;
+    return Outcome::on;
+  }
   addends_.clear();
   for (int r = 0; r < ranks_.size; ++r) {
     addends_.push_back(r == ranks_.rank ? reached(r) : piece(memory_.incoming, r));
   }
   tree_sum(exchange_.whole.type, addends_, part(ranks_.rank).size(), reached(ranks_.rank));
+  step_ = Step::adding;
+  return Outcome::on;
+}
+
+/// Nothing is to be waited for where the host has summed.
+Rounds::Outcome Rounds::add_up() {
+  if (!added_.done()) return Outcome::must_wait;
   if (!exchange_.tells()) {
     step_ = Step::end;
     return Outcome::on;

@@ -33,6 +33,7 @@ struct Exchange {
 /// Memory that the rounds of an exchange pass through: a piece for every rank in each array.
 struct RoundMemory {
   unsigned char* incoming = nullptr; // addends; none where nothing is summed
+  bool incoming_on_device = false;   // where MPI reaches the device's memory and the host does not: a kernel sums
   unsigned char* mirror = nullptr;   // of device memory, pinned; none where MPI and the host reach the array itself
   std::int64_t piece_bytes = 0;
 };
@@ -58,12 +59,13 @@ public:
   bool done() const { return step_ == Step::done; }
 
 private:
-  enum class Step { begin, lowering, summing, telling, end, done };
+  enum class Step { begin, lowering, summing, adding, telling, end, done };
   enum class Outcome { on, must_wait };
 
   Outcome begin_round();
   Outcome lower();
   Outcome sum();
+  Outcome add_up();
   Outcome tell();
   Outcome end();
   void post_addends();
@@ -90,6 +92,7 @@ private:
   std::int64_t round_ = 0;
   Step step_ = Step::done;
   Event lowered_;
+  Event added_;
   std::vector<MPI_Request> receives_, sends_;
   std::vector<void const*> addends_;
   std::int64_t coming_bytes_ = 0; // of receives_

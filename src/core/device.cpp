@@ -6,6 +6,8 @@ namespace kozero {
 
 void require_device() {}
 
+std::optional<DeviceIdentity> device_identity() { return std::nullopt; }
+
 std::vector<DevicePart> device_parts() { return {}; }
 
 } // namespace kozero

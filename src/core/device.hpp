@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,17 @@ struct DevicePart {
   std::string built_with; // "13.1.0", or "-"
   std::string here;       // "13.1.1", or "not found"
 };
+
+/// The accelerator that this process computes on.
+struct DeviceIdentity {
+  std::string name;    // "NVIDIA H200"
+  std::string uuid;    // "GPU-…", as nvidia-smi prints it
+  std::string address; // on the PCI bus: "0000:1b:00.0"
+  int visible = 1;     // devices that the process may see
+};
+
+/// None where the device is the host. Kokkos must be up.
+std::optional<DeviceIdentity> device_identity();
 
 /// Device, driver and libraries; none where the device is the host. Neither Kokkos nor a driver is needed.
 std::vector<DevicePart> device_parts();

@@ -1,11 +1,13 @@
 #include "core/lane.hpp"
 
 #include "core/activity.hpp"
+#include "core/device_errors.hpp"
 #include "core/error.hpp"
 #include "core/event.hpp"
 #include "core/launch.hpp"
 #include "core/log.hpp"
 #include "core/profile.hpp"
+#include "core/while_waiting.hpp"
 
 #if KOZERO_EMULATED
 #include "core/emulated/queue.hpp"
@@ -30,6 +32,7 @@ void Lane::fence(char const* why) const {
   HostSpan const waits("wait", why);
   activity().count_fence(why);
   queue_->drain();
+  WhileWaiting::look();
 }
 
 struct Event::Point {
@@ -48,6 +51,7 @@ void Event::wait(char const* why) const {
   HostSpan const waits("wait", why);
   activity().count_fence(why);
   if (point_) emulated::run_to(point_->point);
+  WhileWaiting::look();
 }
 
 #else
@@ -61,15 +65,34 @@ namespace {
 /// lost.
 void check(cudaError_t code, char const* call) {
   if (code == cudaSuccess) return;
-  auto const text = fmt::format("{} failed ({}); look at the device and its driver", call, cudaGetErrorString(code));
+  auto const text = explain_device_error(call, cudaGetErrorName(code), cudaGetErrorString(code));
   log::error("{}", text);
   throw Error(text);
 }
 
 /// A launch that the device refuses is told to nobody else: Kokkos does not look, and waiting for the lane succeeds.
 void check_launches() { check(cudaGetLastError(), "a kernel's launch before this"); }
+
+/// Of cudaStreamQuery or cudaEventQuery, before which check_launches() was asked: what is not ready leaves an error
+/// that nobody is to find, and taking that away would take another one with it.
+bool is_ready(cudaError_t code, char const* call) {
+  if (code == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  check(code, call);
+  return true;
+}
+
+void wait_beside_ranks(Lane::Exec const& exec) {
+  WhileWaiting::wait([&] {
+    check_launches();
+    return is_ready(cudaStreamQuery(exec.cuda_stream()), "cudaStreamQuery");
+  });
+}
 #else
 void check_launches() {}
+void wait_beside_ranks(Lane::Exec const&) {}
 #endif
 
 } // namespace
@@ -77,12 +100,14 @@ void check_launches() {}
 void Lane::fence(char const* why) const {
   HostSpan const waits("wait", why);
   activity().count_fence(why);
+  wait_beside_ranks(exec_);
 #if KOKKOS_VERSION >= 30500
   exec_.fence(detail::tool_label(why));
 #else
   exec_.fence();
 #endif
   check_launches();
+  WhileWaiting::look();
 }
 
 void const* Lane::id() const {
@@ -120,19 +145,16 @@ void Event::hold_back(Lane const& later) const {
 }
 bool Event::done() const {
   if (!point_) return true;
-  cudaError_t const code = cudaEventQuery(point_->event);
-  if (code == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError()); // not an error that anybody is to find
-    return false;
-  }
-  check(code, "cudaEventQuery");
-  return true;
+  check_launches();
+  return is_ready(cudaEventQuery(point_->event), "cudaEventQuery");
 }
 void Event::wait(char const* why) const {
   HostSpan const waits("wait", why);
   activity().count_fence(why);
+  WhileWaiting::wait([this] { return done(); });
   if (point_) check(cudaEventSynchronize(point_->event), "cudaEventSynchronize");
   check_launches();
+  WhileWaiting::look();
 }
 
 #else
@@ -148,6 +170,7 @@ bool Event::done() const { return true; }
 void Event::wait(char const* why) const {
   HostSpan const waits("wait", why);
   activity().count_fence(why);
+  WhileWaiting::look();
 }
 
 #endif

@@ -23,6 +23,13 @@ public:
     return all;
   }
 
+  /// Of a group of these ranks.
+  RankHosts among(std::vector<int> const& members) const {
+    std::vector<int> hosts;
+    for (int const rank : members) hosts.push_back(host_of(rank));
+    return RankHosts(std::move(hosts));
+  }
+
   int ranks() const { return static_cast<int>(hosts_.size()); }
   bool together(int a, int b) const { return host_of(a) == host_of(b); }
 

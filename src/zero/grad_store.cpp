@@ -15,8 +15,8 @@ namespace kozero {
 namespace {
 
 template <class G>
-Span span_of(G* data, Partition const& partition) {
-  return {data, partition.size(), dtype_of<G>, Space::device};
+Span span_of(G* data, Partition const& partition, std::string const& block) {
+  return {data, partition.capacity(), dtype_of<G>, Space::device, block.c_str()};
 }
 
 /// Stages 0 and 1: whole blocks, micro-batches first, then ranks. Backward passes add to fp32 blocks in place, as long
@@ -35,6 +35,7 @@ public:
     sums_.resize(static_cast<std::size_t>(most_partial_sums(plan.sums(), run_)));
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
+      names_.push_back(block.name());
       std::int64_t elements = partitions_.back().capacity();
       for (auto& blocks : sums_) {
         blocks.emplace_back(ledger, Category::gradients, block.name(), elements, DeviceBuffer<G>::Init::none);
@@ -74,7 +75,7 @@ public:
     Partition const& partition = partitions_[number];
     turn_ = 1 - turn_;
     finish(lane, transits_[turn_]);
-    Span const whole = span_of(sums_[0][number].data(), partition);
+    Span const whole = span_of(sums_[0][number].data(), partition, names_[number]);
     transits_[turn_] = {number, sum_step(plan_.sums(), place_.number / run_, plan_.reductions()),
                         plan_.optimizer() == Plan::Keep::whole
                             ? collectives_.all_reduce(lane, whole, partition, Traffic::gradients)
@@ -146,6 +147,7 @@ private:
   MicroBatchPlace place_;
   SumStep step_; // of the present micro-batch, on this rank
   std::vector<Partition> partitions_;
+  std::vector<std::string> names_; // of blocks
   std::vector<std::vector<DeviceBuffer<G>>>
       sums_; // partial ones, by block; the first becomes that of all micro-batches
   std::optional<GradSlots> slots_;
@@ -169,6 +171,7 @@ public:
     std::int64_t largest = 0;
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
+      names_.push_back(block.name());
       largest = std::max(largest, partitions_.back().capacity());
     }
     if constexpr (rounds) {
@@ -199,7 +202,7 @@ public:
     int const t = to_transit(lane, number);
     Partition const& partition = partitions_[number];
     Pending pending =
-        collectives_.reduce_scatter(lane, span_of(memory(t, number), partition), partition, Traffic::gradients);
+        collectives_.reduce_scatter(lane, span_of(memory(t, number), partition, names_[number]), partition, Traffic::gradients);
     transits_[t] = {number, sum_step(order_, place_.number, place_.count), std::move(pending)};
     slots_.end(number);
     if (partition.ranks() == 1) finish(lane, t);
@@ -262,6 +265,7 @@ private:
   GradSlots slots_;
   MicroBatchPlace place_;
   std::vector<Partition> partitions_;
+  std::vector<std::string> names_; // of blocks
   std::vector<DeviceBuffer<G>> wires_;
   std::vector<Transit> transits_; // by wire or slot
   int turn_ = 0;                  // the wire that was taken last

@@ -9,8 +9,8 @@ namespace kozero {
 namespace {
 
 template <class T>
-Span span_of(DeviceBuffer<T> const& buffer, Partition const& partition) {
-  return {buffer.data(), partition.size(), dtype_of<T>, Space::device};
+Span span_of(DeviceBuffer<T> const& buffer, Partition const& partition, std::string const& block) {
+  return {buffer.data(), partition.capacity(), dtype_of<T>, Space::device, block.c_str()};
 }
 
 template <class T>
@@ -21,6 +21,7 @@ public:
       : plan_(plan), uses_(uses), collectives_(collectives), pending_(layout.size()) {
     for (auto const& block : layout) {
       partitions_.push_back(plan.partition(block.size()));
+      names_.push_back(block.name());
       blocks_.emplace_back(ledger, Category::parameters, block.name(), partitions_.back().capacity(),
                            DeviceBuffer<T>::Init::none);
     }
@@ -42,7 +43,7 @@ public:
     if (plan_.optimizer() == Plan::Keep::whole) return;
     for (std::size_t b = 0; b < blocks_.size(); ++b) { // in the order in which they are read
       pending_[b] =
-          collectives_.all_gather(lane, span_of(blocks_[b], partitions_[b]), partitions_[b], Traffic::parameters);
+          collectives_.all_gather(lane, span_of(blocks_[b], partitions_[b], names_[b]), partitions_[b], Traffic::parameters);
     }
   }
 
@@ -51,6 +52,7 @@ private:
   std::vector<UnitUses> uses_;
   Collectives& collectives_;
   std::vector<Partition> partitions_;
+  std::vector<std::string> names_;
   std::vector<DeviceBuffer<T>> blocks_;
   std::vector<Pending> pending_; // of each block
 };
@@ -71,6 +73,7 @@ public:
     std::vector<std::int64_t> slot_capacity(2, 0);
     for (std::size_t b = 0; b < layout.size(); ++b) {
       partitions_.push_back(plan.partition(layout[b].size()));
+      names_.push_back(layout[b].name());
       shards_.emplace_back(ledger, Category::parameters, layout[b].name(), partitions_[b].shard_capacity(),
                            DeviceBuffer<T>::Init::none);
       slot_of_block_[b] = static_cast<int>(b % 2);
@@ -138,13 +141,14 @@ private:
     Partition const& partition = partitions_[block];
     Interval const own = partition.shard(plan_.rank());
     copy(lane, on_device(slot.memory.data() + own.begin), shards_[block].pointer(), own.size());
-    slot.pending = collectives_.all_gather(lane, span_of(slot.memory, partition), partition, Traffic::parameters);
+    slot.pending = collectives_.all_gather(lane, span_of(slot.memory, partition, names_[block]), partition, Traffic::parameters);
   }
 
   Plan plan_;
   std::vector<UnitUses> uses_;
   Collectives& collectives_;
   std::vector<Partition> partitions_;
+  std::vector<std::string> names_;
   std::vector<DeviceBuffer<T>> shards_;
   std::vector<int> slot_of_block_;
   std::vector<Slot> slots_;

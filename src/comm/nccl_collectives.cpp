@@ -1,0 +1,347 @@
+#include "comm/nccl_collectives.hpp"
+
+#include "comm/agree.hpp"
+#include "comm/mpi_calls.hpp"
+#include "comm/nccl_connection.hpp"
+#include "comm/nccl_exchange.hpp"
+#include "core/between_launches.hpp"
+#include "core/heartbeat.hpp"
+#include "core/launch.hpp"
+#include "core/profile.hpp"
+#include "core/stream.hpp"
+#include "core/while_waiting.hpp"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kozero {
+
+namespace {
+
+/// Which collective it is, kept apart from whatever its names lie in.
+struct Description {
+  char const* what = "";
+  Traffic purpose = Traffic::control;
+  std::array<char, 64> block{};
+  std::int64_t number = 0; // as the ranks' watch counts
+
+  std::string to_text() const {
+    std::string const of = block[0] == 0 ? std::string() : fmt::format(" ({})", block.data());
+    return fmt::format("{} of {}{}, collective number {}", what, name_of(purpose), of, number);
+  }
+};
+
+Description describe(char const* what, Traffic purpose, char const* block) {
+  Description all{.what = what, .purpose = purpose, .number = heartbeat().read().collectives};
+  std::string_view const name = block;
+  std::copy_n(name.begin(), std::min(name.size(), all.block.size() - 1), all.block.begin());
+  return all;
+}
+
+Touched touched(Span const& span, std::int64_t elements) { return {span.data, elements * size_of(span.type)}; }
+
+} // namespace
+
+/// A collective whose work a lane has; when all of that is done it can be another one.
+class NcclCollectives::Operation final : public Pending::Work {
+public:
+  explicit Operation(Impl& impl) : impl_(impl) {}
+
+  void begin(Description const& description, std::int64_t bytes) {
+    description_ = description;
+    bytes_ = bytes;
+    arrived_bytes_ = 0;
+    is_held_ = true;
+    is_under_way_ = true;
+  }
+  void record(Lane const& messages) { finished_.record(messages); }
+
+  void finish(Lane const& lane) override;
+  bool done() const override { return finished_.done(); }
+  std::int64_t arrived_bytes() const override { return arrived_bytes_; }
+  void release() override;
+
+  /// Whether it has ended, seen for the first time.
+  bool ends() {
+    if (!finished_.done()) return false;
+    is_under_way_ = false;
+    if (!is_waiting()) arrived_bytes_ = bytes_;
+    return true;
+  }
+  bool is_spare() const { return !is_held_ && !is_under_way_; }
+  Description const& description() const { return description_; }
+
+private:
+  Impl& impl_;
+  Description description_;
+  std::int64_t bytes_ = 0;
+  std::int64_t arrived_bytes_ = 0;
+  bool is_held_ = false; // by a Pending
+  bool is_under_way_ = false;
+  Event finished_;
+};
+
+struct NcclCollectives::Impl {
+  Impl(Ranks& its_ranks, Ledger& its_ledger, std::shared_ptr<MessageLane> its_shared, NcclOptions const& its_options);
+  ~Impl();
+
+  Lane const& messages() const { return shared->lane.get(); }
+  std::string doing() const;
+  void meet();
+  bool look();
+  void note_ended();
+  Operation& spare();
+  template <class Give>
+  Pending start(char const* what, Lane const& lane, Span const& span, Traffic purpose, Received const& received,
+                Give const& give);
+  void give_sums(Span const& whole, Partition const& partition);
+  void give_gather(Span const& whole, Partition const& partition);
+  template <class Calls>
+  void give_group(char const* label, std::initializer_list<Touched> reads, std::initializer_list<Touched> writes,
+                  Calls const& calls);
+  Collectives& by_mpi();
+  ElementBytes element_of(DType type) const {
+    return {.moved = size_of(type), .partial_sum = std::max<std::int64_t>(size_of(type), 4)};
+  }
+
+  Ranks& ranks;
+  Ledger& ledger;
+  std::shared_ptr<MessageLane> shared;
+  ExchangeWay way;
+  NcclConnection connection; // ends before the memory that it may work on
+  std::unique_ptr<Collectives> host; // made when it is first wanted
+  std::vector<std::unique_ptr<Operation>> operations; // as many as there were at once
+  std::vector<Operation*> under_way;                  // in the order of the calls, which is that of their ends
+  Description begun;                                  // the last
+  BetweenLaunches const sees_ends{[this] { note_ended(); }};
+  WhileWaiting const watched{[this] { return look(); }};
+};
+
+void NcclCollectives::Operation::finish(Lane const& lane) {
+  impl_.ranks.traffic().add_early(description_.purpose, arrived_bytes_);
+  finished_.hold_back(lane);
+}
+
+void NcclCollectives::Operation::release() {
+  is_held_ = false;
+  // Another rank may never come to it, and freeing memory would wait for it.
+  if (std::uncaught_exceptions() > 0 && is_under_way_) impl_.connection.abort();
+}
+
+NcclCollectives::Impl::Impl(Ranks& its_ranks, Ledger& its_ledger, std::shared_ptr<MessageLane> its_shared,
+                            NcclOptions const& its_options)
+    : ranks(its_ranks), ledger(its_ledger), shared(std::move(its_shared)),
+      way{its_options.hosts, its_options.hosts.ranks_of_each()},
+      connection(ranks, {.connect_s = its_options.connect_limit_s, .close_s = its_options.close_limit_s},
+                 [this] { return doing(); }) {
+  KOZERO_ASSERT(its_options.hosts.ranks() == ranks.size());
+  Failure const short_of_memory = failure_of([&] {
+    KOZERO_REQUIRE(NcclRound({.type = DType::f64}, Partition(0, ranks.size()), 0, {}).elements_in(shared->bytes / 3) > 0,
+                   "{} bytes of device memory for messages do not serve {} ranks; use more", shared->bytes,
+                   ranks.size());
+    shared->take(ledger);
+  });
+  share_failure(ranks, short_of_memory);
+  share_failure(ranks, failure_of([this] { meet(); }));
+}
+
+NcclCollectives::Impl::~Impl() = default;
+
+/// Of the oldest that is under way, or the last one.
+std::string NcclCollectives::Impl::doing() const {
+  Description const& it = under_way.empty() ? begun : under_way.front()->description();
+  return *it.what == 0 ? "the first exchange" : it.to_text();
+}
+
+/// Ranks that meet for the first time wait for each other within the call: so they do it here, where all come.
+void NcclCollectives::Impl::meet() {
+  begun = {.what = "the first exchange"};
+  unsigned char* const memory = shared->memory.data();
+  int const n = ranks.size();
+  std::int64_t const bytes = shared->memory.size();
+  give_group("kozero::meet", {{memory, bytes}}, {{memory, bytes}}, [memory, n](NcclGroup const& group) {
+    for (int rank = 0; rank < n; ++rank) {
+      group.receive(memory + n + rank, 1, DType::u8, rank);
+      group.send(memory + rank, 1, DType::u8, rank);
+    }
+  });
+  give_group("kozero::meet", {{memory, bytes}}, {{memory, bytes}},
+             [memory](NcclGroup const& group) { group.all_gather(memory, 1, DType::u8); });
+  give_group("kozero::meet", {{memory, bytes}}, {{memory, bytes}},
+             [memory](NcclGroup const& group) { group.broadcast(memory, 1, DType::u8, 0); });
+  messages().fence("messages");
+  look();
+}
+
+/// Asks for errors; whether something is under way.
+bool NcclCollectives::Impl::look() {
+  connection.look();
+  note_ended();
+  if (!under_way.empty()) keep_messages_moving();
+  return !under_way.empty();
+}
+
+void NcclCollectives::Impl::note_ended() {
+  while (!under_way.empty() && under_way.front()->ends()) {
+    under_way.erase(under_way.begin());
+    heartbeat().arrive();
+  }
+}
+
+NcclCollectives::Operation& NcclCollectives::Impl::spare() {
+  auto const place = std::ranges::find_if(operations, &Operation::is_spare);
+  if (place != operations.end()) return **place;
+  return *operations.emplace_back(std::make_unique<Operation>(*this));
+}
+
+template <class Give>
+Pending NcclCollectives::Impl::start(char const* what, Lane const& lane, Span const& span, Traffic purpose,
+                                     Received const& received, Give const& give) {
+  ranks.traffic().add(purpose, received);
+  heartbeat().reach(what, name_of(purpose));
+  begun = describe(what, purpose, span.name);
+  connection.look();
+  order_after(messages(), lane);
+  {
+    LaneSpan const on_lane(messages(), what, name_of(purpose));
+    give();
+  }
+  Operation& operation = spare();
+  operation.begin(begun, received.bytes);
+  operation.record(messages());
+  under_way.push_back(&operation);
+  return Pending(operation);
+}
+
+template <class Calls>
+void NcclCollectives::Impl::give_group(char const* label, std::initializer_list<Touched> reads,
+                                       std::initializer_list<Touched> writes, Calls const& calls) {
+  enqueue(messages(), label, reads, writes,
+          [its = &connection, calls](Lane::Exec const& exec) { its->group(stream_of(exec), calls); });
+}
+
+/// Own part: the sum over ranks.
+void NcclCollectives::Impl::give_sums(Span const& whole, Partition const& partition) {
+  NcclRound round(whole, partition, ranks.rank(), way.ranks_of_host);
+  std::int64_t const elements = std::min(round.elements_in(shared->memory.size()), partition.shard_capacity());
+  round.pass_through(shared->memory.data(), elements);
+  Touched const array = touched(whole, partition.size());
+  Touched const memory{shared->memory.data(), shared->memory.size()};
+  for (std::int64_t begin = 0; begin < partition.shard_capacity(); begin += elements) {
+    round.take(begin);
+    give_group("kozero::exchange", {array}, {memory},
+               [round](NcclGroup const& group) { round.exchange_within_hosts(group); });
+    round.sum_within_hosts(messages());
+    if (!round.in_two_levels()) continue;
+    give_group("kozero::exchange_between_hosts", {memory}, {memory},
+               [round](NcclGroup const& group) { round.exchange_between_hosts(group); });
+    round.sum_between_hosts(messages());
+  }
+}
+
+/// All parts, from their owners. NCCL's own wants parts of one size, for which memory has room; where the span has none,
+/// each rank sends to each.
+void NcclCollectives::Impl::give_gather(Span const& whole, Partition const& partition) {
+  if (whole.count >= partition.capacity()) {
+    Touched const array = touched(whole, partition.capacity());
+    give_group("kozero::all_gather", {array}, {array},
+               [data = whole.data, part = partition.shard_capacity(), type = whole.type](NcclGroup const& group) {
+                 group.all_gather(data, part, type);
+               });
+    return;
+  }
+  Touched const array = touched(whole, partition.size());
+  give_group("kozero::all_gather", {array}, {array},
+             [whole, partition, own = ranks.rank(), n = ranks.size()](NcclGroup const& group) {
+               auto const part = [&](int rank) {
+                 return static_cast<unsigned char*>(whole.data) + partition.shard(rank).begin * size_of(whole.type);
+               };
+               for (int step = 1; step < n; ++step) {
+                 int const from = (own - step + n) % n;
+                 group.receive(part(from), partition.shard(from).size(), whole.type, from);
+                 group.send(part(own), partition.shard(own).size(), whole.type, (own + step) % n);
+               }
+             });
+}
+
+Collectives& NcclCollectives::Impl::by_mpi() {
+  if (!host) host = ranks.make_collectives(ledger);
+  return *host;
+}
+
+NcclCollectives::NcclCollectives(Ranks& ranks, Ledger& ledger, std::shared_ptr<MessageLane> shared,
+                                 NcclOptions const& options)
+    : impl_(std::make_unique<Impl>(ranks, ledger, std::move(shared), options)) {}
+
+NcclCollectives::~NcclCollectives() = default;
+
+void NcclCollectives::progress() { BetweenLaunches::run(); }
+
+void NcclCollectives::abandon() noexcept {
+  if (!impl_->under_way.empty()) impl_->connection.abort();
+}
+
+Pending NcclCollectives::all_gather(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
+  KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
+  if (whole.space != Space::device) return impl_->by_mpi().all_gather(lane, whole, partition, purpose);
+  auto const received =
+      received_in_all_gather(partition, impl_->ranks.rank(), impl_->way, impl_->element_of(whole.type));
+  return impl_->start("all_gather", lane, whole, purpose, received, [&] { impl_->give_gather(whole, partition); });
+}
+
+Pending NcclCollectives::reduce_scatter(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
+  KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
+  if (whole.space != Space::device) return impl_->by_mpi().reduce_scatter(lane, whole, partition, purpose);
+  auto const received =
+      received_in_reduce_scatter(partition, impl_->ranks.rank(), impl_->way, impl_->element_of(whole.type));
+  return impl_->start("reduce_scatter", lane, whole, purpose, received, [&] { impl_->give_sums(whole, partition); });
+}
+
+Pending NcclCollectives::all_reduce(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {
+  KOZERO_ASSERT(partition.ranks() == impl_->ranks.size() && whole.count >= partition.size());
+  if (whole.space != Space::device) return impl_->by_mpi().all_reduce(lane, whole, partition, purpose);
+  auto const received =
+      received_in_all_reduce(partition, impl_->ranks.rank(), impl_->way, impl_->element_of(whole.type));
+  return impl_->start("all_reduce", lane, whole, purpose, received, [&] {
+    impl_->give_sums(whole, partition);
+    impl_->give_gather(whole, partition);
+  });
+}
+
+Pending NcclCollectives::broadcast(Lane const& lane, Span data, int root, Traffic purpose) {
+  KOZERO_ASSERT(0 <= root && root < impl_->ranks.size());
+  if (data.space != Space::device) return impl_->by_mpi().broadcast(lane, data, root, purpose);
+  auto const received =
+      received_in_broadcast(data.count, impl_->ranks.rank(), root, impl_->way, impl_->element_of(data.type));
+  return impl_->start("broadcast", lane, data, purpose, received, [&] {
+    Touched const array = touched(data, data.count);
+    impl_->give_group("kozero::broadcast", {array}, {array}, [data, root](NcclGroup const& group) {
+      group.broadcast(data.data, data.count, data.type, root);
+    });
+  });
+}
+
+bool built_with_nccl() { return true; }
+
+std::string nccl_version_text(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+std::string load_nccl() {
+  int version = 0;
+  NcclCalls const& calls = nccl_calls();
+  KOZERO_REQUIRE(calls.get_version(&version) == ncclSuccess, "ncclGetVersion failed (no reason is given); look at the "
+                                                             "library");
+  return nccl_version_text(version);
+}
+
+std::unique_ptr<Collectives> make_nccl_collectives(Ranks& ranks, Ledger& ledger, std::shared_ptr<MessageLane> shared,
+                                                   NcclOptions const& options) {
+  return std::make_unique<NcclCollectives>(ranks, ledger, std::move(shared), options);
+}
+
+} // namespace kozero

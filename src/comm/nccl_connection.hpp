@@ -1,0 +1,94 @@
+#pragma once
+#include "comm/nccl_calls.hpp"
+#include "comm/ranks.hpp"
+#include "core/lane.hpp"
+
+#include <functional>
+#include <string>
+
+namespace kozero {
+
+/// A communicator of NCCL that never makes the host wait without end: set up without blocking and looked at meanwhile;
+/// ended by a thread of its own where the library does not come back.
+///
+///     NcclConnection connection(ranks, limits);        // collective
+///     connection.group(stream, [&](NcclGroup const& group) { group.send(…); group.receive(…); });
+///     connection.look();                               // throws where what was given before has failed
+///
+/// After an error it has been aborted, so that nothing on the device waits for other ranks any more, and memory can be
+/// freed. One thread uses it.
+class NcclConnection;
+
+/// Calls that begin together: each but the last would else wait for its peer.
+class NcclGroup {
+public:
+  NcclGroup(NcclConnection& connection, void* stream) : connection_(connection), stream_(stream) {}
+  void send(void const* from, std::int64_t elements, DType type, int to) const;
+  void receive(void* to, std::int64_t elements, DType type, int from) const;
+  /// Of equal parts in `all`, rank after rank; the own one is there.
+  void all_gather(void* all, std::int64_t elements_of_part, DType type) const;
+  void broadcast(void* data, std::int64_t elements, DType type, int root) const;
+
+private:
+  NcclConnection& connection_;
+  void* stream_;
+};
+
+class NcclConnection {
+public:
+  struct Limits {
+    double connect_s = 300;
+    double close_s = 10;
+  };
+  /// Collective: an error of one rank is all ranks'. `doing` says, for errors, what is under way.
+  NcclConnection(Ranks& ranks, Limits const& limits, std::function<std::string()> doing);
+  /// Lets what was given end; within the limit, unless an exception unwinds or it has been aborted.
+  ~NcclConnection();
+  NcclConnection(NcclConnection const&) = delete;
+  NcclConnection& operator=(NcclConnection const&) = delete;
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+
+  template <class Calls>
+  void group(void* stream, Calls const& calls) {
+    GroupScope scope(*this);
+    calls(NcclGroup(*this, stream));
+    scope.end();
+  }
+  void look();
+  /// Ends whatever is under way, on this rank alone and for good.
+  void abort() noexcept;
+
+private:
+  friend class NcclGroup;
+  /// A group that ends however it is left, else all later calls would be taken for a part of it.
+  class GroupScope {
+  public:
+    explicit GroupScope(NcclConnection& connection);
+    ~GroupScope();
+    GroupScope(GroupScope const&) = delete;
+    GroupScope& operator=(GroupScope const&) = delete;
+    void end();
+
+  private:
+    NcclConnection& connection_;
+  };
+
+  void connect(ncclUniqueId const& id);
+  void settle(char const* call);
+  void check(ncclResult_t result, char const* call);
+  [[noreturn]] void fail(ncclResult_t result, char const* call);
+  void leave_group() noexcept;
+  void close() noexcept;
+
+  NcclCalls const* calls_ = nullptr;
+  Limits limits_;
+  std::function<std::string()> doing_;
+  int rank_;
+  int ranks_;
+  ncclComm_t handle_ = nullptr; // null once it has been given back
+  bool in_group_ = false;
+};
+
+} // namespace kozero

@@ -1,0 +1,83 @@
+#include "comm/nccl_exchange.hpp"
+
+#include "comm/device_tree_sum.hpp"
+
+namespace kozero {
+
+NcclRound::NcclRound(Span const& whole, Partition const& partition, int rank, std::optional<int> ranks_of_host)
+    : whole_(whole), partition_(partition), near_(ranks_of_host.value_or(partition.ranks())),
+      hosts_(partition.ranks() / near_), own_near_(rank % near_), own_host_(rank / near_) {}
+
+std::int64_t NcclRound::elements_in(std::int64_t bytes) const {
+  std::int64_t const of_element = partition_.ranks() * size() + (in_two_levels() ? 2 * hosts_ * sum_size() : 0);
+  return bytes / of_element / Partition::alignment * Partition::alignment;
+}
+
+void NcclRound::pass_through(unsigned char* memory, std::int64_t elements) {
+  length_ = elements;
+  incoming_ = memory;
+  sums_ = memory + partition_.ranks() * elements * size(); // a multiple of 8 elements
+}
+
+Interval NcclRound::run(int rank) const {
+  Interval const part = partition_.shard(rank);
+  return intersect({part.begin + begin_, part.begin + begin_ + length_}, part);
+}
+
+unsigned char* NcclRound::in_array(int rank) const {
+  return static_cast<unsigned char*>(whole_.data) + run(rank).begin * size();
+}
+
+unsigned char* NcclRound::incoming(int near, int host) const {
+  return incoming_ + (static_cast<std::int64_t>(near) * hosts_ + host) * length_ * size();
+}
+
+// In each step every rank has another partner on either side.
+void NcclRound::exchange_within_hosts(NcclGroup const& group) const {
+  for (int step = 1; step < near_; ++step) {
+    int const to = (own_near_ + step) % near_;
+    int const from = (own_near_ - step + near_) % near_;
+    for (int host = 0; host < hosts_; ++host) {
+      group.receive(incoming(from, host), run_size(rank_at(host, own_near_)), whole_.type, rank_at(own_host_, from));
+      group.send(in_array(rank_at(host, to)), run_size(rank_at(host, to)), whole_.type, rank_at(own_host_, to));
+    }
+  }
+}
+
+void NcclRound::sum_within_hosts(Lane const& lane) const {
+  for (int host = 0; host < hosts_; ++host) {
+    int const owner = rank_at(host, own_near_);
+    DeviceAddends const addends{.first = incoming(0, host),
+                                .distance_bytes = hosts_ * length_ * size(),
+                                .count = near_,
+                                .own = own_near_,
+                                .own_place = in_array(owner)};
+    if (in_two_levels()) {
+      device_tree_sum(lane, whole_.type, addends, sum_type(), sum_of_host(host), run_size(owner));
+    } else {
+      device_tree_sum(lane, whole_.type, addends, whole_.type, in_array(owner), run_size(owner));
+    }
+  }
+}
+
+void NcclRound::exchange_between_hosts(NcclGroup const& group) const {
+  std::int64_t const own = run_size(rank_at(own_host_, own_near_));
+  for (int step = 1; step < hosts_; ++step) {
+    int const to = (own_host_ + step) % hosts_;
+    int const from = (own_host_ - step + hosts_) % hosts_;
+    group.receive(sum_from(from), own, sum_type(), rank_at(from, own_near_));
+    group.send(sum_of_host(to), run_size(rank_at(to, own_near_)), sum_type(), rank_at(to, own_near_));
+  }
+}
+
+void NcclRound::sum_between_hosts(Lane const& lane) const {
+  int const own = rank_at(own_host_, own_near_);
+  DeviceAddends const addends{.first = sum_from(0),
+                              .distance_bytes = length_ * sum_size(),
+                              .count = hosts_,
+                              .own = own_host_,
+                              .own_place = sum_of_host(own_host_)};
+  device_tree_sum(lane, sum_type(), addends, whole_.type, in_array(own), run_size(own));
+}
+
+} // namespace kozero
