@@ -63,8 +63,8 @@ KOKKOS_FORCEINLINE_FUNCTION auto sum_few(Source<In> const& from, int begin, int 
 /// Runs of so many ranks are subtrees of the tree, which over the runs is a tree again.
 constexpr int ranks_of_run = 8;
 
-/// As a binary counter adds: where two sums of as many runs stand side by side, they are added. What is left at the end,
-/// from the smallest on, is what has gone up without a neighbour.
+/// As a binary counter adds: where two sums of as many runs stand side by side, they are added. What is left at the
+/// end, from the smallest on, is what has gone up without a neighbour.
 template <class In, int k>
 KOKKOS_FORCEINLINE_FUNCTION auto sum_many(Source<In> const& from, Place<k> at) {
   decltype(load_numbers(from.of(0), at)) held[20]; // 8 · 2^20 ranks

@@ -16,9 +16,9 @@ struct DeviceAddends {
   void const* own_place = nullptr;
 };
 
-/// out[i] = the sum over ranks, i = 0 … n-1, in the order of tree_sum, by a kernel that the lane gets. `out` may be one of
-/// the addends. It has the addends' type; or fp32 where they have 16 bits, for a sum of some ranks' that others are to be
-/// added to; or 16 bits where such sums are added and rounded at last.
+/// out[i] = the sum over ranks, i = 0 … n-1, in the order of tree_sum, by a kernel that the lane gets. `out` may be one
+/// of the addends. It has the addends' type; or fp32 where they have 16 bits, for a sum of some ranks' that others are
+/// to be added to; or 16 bits where such sums are added and rounded at last.
 void device_tree_sum(Lane const& lane, DType in, DeviceAddends const& addends, DType out_type, void* out,
                      std::int64_t n);
 

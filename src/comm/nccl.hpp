@@ -19,9 +19,9 @@ std::string nccl_version_text(int version);
 /// The library's version; Error that says what to do where it is not there, or the program was built without it.
 std::string load_nccl();
 
-/// What all groups of a process share: the lane that their messages have, one after the other in the order of the calls,
-/// which is alike on all ranks; and device memory that sums pass through. A lane a group would let groups meet in one
-/// order here and in another there, and wait for each other for ever.
+/// What all groups of a process share: the lane that their messages have, one after the other in the order of the
+/// calls, which is alike on all ranks; and device memory that sums pass through. A lane a group would let groups meet
+/// in one order here and in another there, and wait for each other for ever.
 struct MessageLane {
   /// Takes nothing before the first group is connected.
   explicit MessageLane(std::int64_t its_bytes = default_bytes) : bytes(its_bytes) {}

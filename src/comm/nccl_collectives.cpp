@@ -112,11 +112,11 @@ struct NcclCollectives::Impl {
   Ledger& ledger;
   std::shared_ptr<MessageLane> shared;
   ExchangeWay way;
-  NcclConnection connection; // ends before the memory that it may work on
-  std::unique_ptr<Collectives> host; // made when it is first wanted
   std::vector<std::unique_ptr<Operation>> operations; // as many as there were at once
   std::vector<Operation*> under_way;                  // in the order of the calls, which is that of their ends
   Description begun;                                  // the last
+  NcclConnection connection;                          // ends before the memory that it may work on
+  std::unique_ptr<Collectives> host;                  // made when it is first wanted
   BetweenLaunches const sees_ends{[this] { note_ended(); }};
   WhileWaiting const watched{[this] { return look(); }};
 };
@@ -134,15 +134,15 @@ void NcclCollectives::Operation::release() {
 
 NcclCollectives::Impl::Impl(Ranks& its_ranks, Ledger& its_ledger, std::shared_ptr<MessageLane> its_shared,
                             NcclOptions const& its_options)
-    : ranks(its_ranks), ledger(its_ledger), shared(std::move(its_shared)),
-      way{its_options.hosts, its_options.hosts.ranks_of_each()},
+    : ranks(its_ranks), ledger(its_ledger),
+      shared(std::move(its_shared)), way{its_options.hosts, its_options.hosts.ranks_of_each()},
       connection(ranks, {.connect_s = its_options.connect_limit_s, .close_s = its_options.close_limit_s},
                  [this] { return doing(); }) {
   KOZERO_ASSERT(its_options.hosts.ranks() == ranks.size());
   Failure const short_of_memory = failure_of([&] {
-    KOZERO_REQUIRE(NcclRound({.type = DType::f64}, Partition(0, ranks.size()), 0, {}).elements_in(shared->bytes / 3) > 0,
-                   "{} bytes of device memory for messages do not serve {} ranks; use more", shared->bytes,
-                   ranks.size());
+    KOZERO_REQUIRE(
+        NcclRound({.type = DType::f64}, Partition(0, ranks.size()), 0, {}).elements_in(shared->bytes / 3) > 0,
+        "{} bytes of device memory for messages do not serve {} ranks; use more", shared->bytes, ranks.size());
     shared->take(ledger);
   });
   share_failure(ranks, short_of_memory);
@@ -204,6 +204,10 @@ Pending NcclCollectives::Impl::start(char const* what, Lane const& lane, Span co
   ranks.traffic().add(purpose, received);
   heartbeat().reach(what, name_of(purpose));
   begun = describe(what, purpose, span.name);
+  KOZERO_REQUIRE(connection.is_open(),
+                 "NCCL was ended after an error, and now there is {} (a fault of kozero); please "
+                 "report it",
+                 begun.to_text());
   connection.look();
   order_after(messages(), lane);
   {
@@ -243,8 +247,8 @@ void NcclCollectives::Impl::give_sums(Span const& whole, Partition const& partit
   }
 }
 
-/// All parts, from their owners. NCCL's own wants parts of one size, for which memory has room; where the span has none,
-/// each rank sends to each.
+/// All parts, from their owners. NCCL's own wants parts of one size, for which memory has room; where the span has
+/// none, each rank sends to each.
 void NcclCollectives::Impl::give_gather(Span const& whole, Partition const& partition) {
   if (whole.count >= partition.capacity()) {
     Touched const array = touched(whole, partition.capacity());

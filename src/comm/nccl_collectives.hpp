@@ -6,8 +6,8 @@
 
 namespace kozero {
 
-/// Device memory, moved between devices by NCCL. It only moves: sums are tree_sum's, made by kernels from what has come,
-/// in rounds through the memory of the MessageLane (NcclRound). So bits are those of MpiCollectives.
+/// Device memory, moved between devices by NCCL. It only moves: sums are tree_sum's, made by kernels from what has
+/// come, in rounds through the memory of the MessageLane (NcclRound). So bits are those of MpiCollectives.
 ///
 /// All messages and sums of a process have one lane, which begins with each when the caller's lane has come there, and
 /// which wait() makes a lane run after: the host waits for nothing. What pinned and host memory hold is moved by MPI.

@@ -52,11 +52,14 @@ public:
 
   template <class Calls>
   void group(void* stream, Calls const& calls) {
+    if (!is_open()) return; // work that a lane had before the end
     GroupScope scope(*this);
     calls(NcclGroup(*this, stream));
     scope.end();
   }
   void look();
+  /// Not after abort().
+  bool is_open() const { return handle_ != nullptr; }
   /// Ends whatever is under way, on this rank alone and for good.
   void abort() noexcept;
 

@@ -8,8 +8,8 @@
 
 namespace kozero {
 
-/// One round of a sum over ranks: the same run of elements of each rank's part of an array. Plain numbers, so that what a
-/// lane is given may hold them.
+/// One round of a sum over ranks: the same run of elements of each rank's part of an array. Plain numbers, so that what
+/// a lane is given may hold them.
 ///
 /// In one level each rank gets its own run from every other one and adds N addends. In two, ranks 0…L-1 on the first
 /// host, L…2L-1 on the second and so on, M hosts in all:

@@ -68,7 +68,9 @@ TransportChoice choose_transport(Transport asked, std::vector<TransportSite> con
       choice.text = fmt::format("{}, through host memory ({})", mpi, no_nccl);
     }
     return choice;
-  case Transport::mpi: choice.text = fmt::format("{}, through host memory (parallel.transport is mpi)", mpi); return choice;
+  case Transport::mpi:
+    choice.text = fmt::format("{}, through host memory (parallel.transport is mpi)", mpi);
+    return choice;
   case Transport::mpi_device: break;
   }
   auto const blind = std::ranges::find(sites, false, &TransportSite::mpi_reaches_device);

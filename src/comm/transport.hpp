@@ -12,9 +12,9 @@ namespace kozero {
 /// What decides how ranks exchange, of one of them.
 struct TransportSite {
   std::string host;
-  std::string device;          // which one it computes on, by a name that no other has; empty where that is the host
-  std::string why_no_nccl;     // empty where it can be used
-  std::string nccl;            // its version
+  std::string device;      // which one it computes on, by a name that no other has; empty where that is the host
+  std::string why_no_nccl; // empty where it can be used
+  std::string nccl;        // its version
   bool mpi_reaches_device = false;
 };
 
@@ -34,6 +34,7 @@ TransportChoice choose_transport(Ranks& world, ParallelConfig const& parallel);
 /// The way of data among a group of the world's ranks, `members` by their ranks there. Collective; an error of one rank
 /// of the group is all of the group's.
 std::unique_ptr<Collectives> make_collectives(Ranks& group, std::vector<int> const& members, Ledger& ledger,
-                                              TransportChoice const& choice, std::shared_ptr<MessageLane> const& shared);
+                                              TransportChoice const& choice,
+                                              std::shared_ptr<MessageLane> const& shared);
 
 } // namespace kozero

@@ -171,7 +171,8 @@ std::vector<Key> keys_of(Config& c) {
       {"parallel.context", &c.parallel.context, size20, changes_numerics,
        "ranks that share each window; above 1 is not built yet"},
       {"parallel.transport", choice(c.parallel.transport, {"auto", "nccl", "mpi", "mpi-device"}), anything, harmless,
-       "what moves parameters and gradients between ranks, with the same bits. nccl: between devices; mpi: through host "
+       "what moves parameters and gradients between ranks, with the same bits. nccl: between devices; mpi: through "
+       "host "
        "memory; mpi-device: by an MPI library that reaches device memory; auto: nccl where it can be, else mpi"},
 
       {"offload.optimizer", choice(c.offload.optimizer, {"none", "host"}), anything, changes_numerics,

@@ -20,8 +20,8 @@ constexpr std::string_view leave_node_out =
 
 // The numbers of XIDs are those of NVIDIA's page on XID errors.
 constexpr std::array<Meaning, 10> meanings = {{
-    {"cudaErrorECCUncorrectable", "the device's memory has an error that cannot be corrected: ECC, XID 48, 63, 64 or 95",
-     leave_node_out},
+    {"cudaErrorECCUncorrectable",
+     "the device's memory has an error that cannot be corrected: ECC, XID 48, 63, 64 or 95", leave_node_out},
     {"cudaErrorContained", "the device's memory has an error that was contained to this process: XID 94",
      "go on with --resume auto; where it comes again, leave the node out"},
     {"cudaErrorNvlinkUncorrectable", "NVLink has an error that cannot be corrected: XID 74", leave_node_out},

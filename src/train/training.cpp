@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 
 namespace kozero {
 
@@ -51,6 +52,11 @@ TrainingOf<T>::TrainingOf(TrainingSetup const& setup, Group const& group, Ledger
   if (plan_.optimizer() == Plan::Keep::whole && plan_.ranks() > 1) return;
   snapshot_->hash.emplace(plan_, model_.layout(), snapshot_->state.copies(), group.ranks, ledger,
                           StateHash::DeviceAccess::reached);
+}
+
+template <class T>
+TrainingOf<T>::~TrainingOf() {
+  if (std::uncaught_exceptions() > 0) group_.collectives.abandon();
 }
 
 template <class T>

@@ -13,6 +13,9 @@ template <class T>
 class TrainingOf final : public Training {
 public:
   TrainingOf(TrainingSetup const& setup, Group const& group, Ledger& ledger);
+  /// Where an exception unwinds, other ranks may not come to what is under way, and freeing device memory would wait
+  /// for it.
+  ~TrainingOf() override;
 
   void initialise() override;
   CheckpointInfo restore(std::filesystem::path const& checkpoint) override;

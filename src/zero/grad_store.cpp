@@ -201,8 +201,8 @@ public:
   void reduce(Lane const& lane, int number) override {
     int const t = to_transit(lane, number);
     Partition const& partition = partitions_[number];
-    Pending pending =
-        collectives_.reduce_scatter(lane, span_of(memory(t, number), partition, names_[number]), partition, Traffic::gradients);
+    Pending pending = collectives_.reduce_scatter(lane, span_of(memory(t, number), partition, names_[number]),
+                                                  partition, Traffic::gradients);
     transits_[t] = {number, sum_step(order_, place_.number, place_.count), std::move(pending)};
     slots_.end(number);
     if (partition.ranks() == 1) finish(lane, t);

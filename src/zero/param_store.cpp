@@ -42,8 +42,8 @@ public:
   void publish(Lane const& lane) override {
     if (plan_.optimizer() == Plan::Keep::whole) return;
     for (std::size_t b = 0; b < blocks_.size(); ++b) { // in the order in which they are read
-      pending_[b] =
-          collectives_.all_gather(lane, span_of(blocks_[b], partitions_[b], names_[b]), partitions_[b], Traffic::parameters);
+      pending_[b] = collectives_.all_gather(lane, span_of(blocks_[b], partitions_[b], names_[b]), partitions_[b],
+                                            Traffic::parameters);
     }
   }
 
@@ -141,7 +141,8 @@ private:
     Partition const& partition = partitions_[block];
     Interval const own = partition.shard(plan_.rank());
     copy(lane, on_device(slot.memory.data() + own.begin), shards_[block].pointer(), own.size());
-    slot.pending = collectives_.all_gather(lane, span_of(slot.memory, partition, names_[block]), partition, Traffic::parameters);
+    slot.pending =
+        collectives_.all_gather(lane, span_of(slot.memory, partition, names_[block]), partition, Traffic::parameters);
   }
 
   Plan plan_;

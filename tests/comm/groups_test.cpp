@@ -1,4 +1,5 @@
 // Several groups of ranks at once, each with sums, texts and traffic of its own.
+#include "comm/planned.hpp"
 #include "comm/rank_values.hpp"
 #include "support/world.hpp"
 
@@ -128,7 +129,8 @@ TEST_CASE("groups of the same ranks are one object, with one piece of staging me
   CHECK(&plain.tensor().collectives == (all->size() == 1 ? &plain.world().collectives : &plain.context().collectives));
   CHECK(plain.tensor().ranks.description() == "self");
   Ledger one;
-  auto const collectives = all->make_collectives(one);
+  MessageLane lane;
+  auto const collectives = plan_collectives(*all, one, {}, lane);
   CHECK(ledger.peak_rows() == one.peak_rows());
 }
 

@@ -1,5 +1,6 @@
 // Long random sequences of collectives in several groups: each rank starts them in one order and gets on as it likes.
 #include "comm/mpi_collectives.hpp"
+#include "comm/nccl.hpp"
 #include "comm/rank_values.hpp"
 #include "support/world.hpp"
 
@@ -91,7 +92,11 @@ struct Groups {
     for (auto const& members : {half, across}) add(*split.emplace_back(world.split(members)), options);
   }
   void add(Ranks& ranks, MpiOptions const& options) {
-    if (auto* const several = dynamic_cast<MpiRanks*>(&ranks)) {
+    auto* const several = dynamic_cast<MpiRanks*>(&ranks);
+    if (several && built_with_nccl()) {
+      RankHosts const hosts = RankHosts::runs_of(2, ranks.size());
+      collectives.push_back(make_nccl_collectives(ranks, ledger, shared, {.hosts = hosts}));
+    } else if (several) {
       collectives.push_back(std::make_unique<MpiCollectives>(*several, ledger, options));
     } else {
       collectives.push_back(ranks.make_collectives(ledger));
@@ -100,6 +105,7 @@ struct Groups {
   }
 
   Ledger ledger;
+  std::shared_ptr<MessageLane> shared = std::make_shared<MessageLane>(16384);
   std::vector<std::unique_ptr<Ranks>> split;
   std::vector<std::unique_ptr<Collectives>> collectives;
   std::vector<Group> groups;
@@ -109,8 +115,8 @@ struct Groups {
 
 TEST_CASE("a long random sequence of collectives in several groups gives what each gives alone") {
   using Device = MpiOptions::DeviceAccess;
-  for (Device const device : {Device::reached, Device::staged}) {
-    if (device == Device::reached && !host_reaches_device) continue;
+  for (Device const device : {Device::reached, Device::staged, Device::aware}) {
+    if (device != Device::staged && !host_reaches_device) continue;
     MpiRanks world;
     Groups const groups(world, {16384, device});
     Dice common(1);                                           // what all ranks do alike

@@ -19,9 +19,9 @@ using Device = MpiOptions::DeviceAccess;
 
 /// So little staging memory that arrays of some hundred elements need many rounds.
 void on_each_group(std::function<void(Group const&)> const& body) {
-  for (Device const device : {Device::reached, Device::staged}) {
-    if (device == Device::reached && !host_reaches_device) continue;
-    INFO("device memory " << (device == Device::staged ? "staged" : "reached"));
+  for (Device const device : {Device::reached, Device::staged, Device::aware}) {
+    if (device != Device::staged && !host_reaches_device) continue;
+    INFO("device memory " << static_cast<int>(device));
     Ledger ledger;
     MpiRanks ranks;
     MpiCollectives collectives(ranks, ledger, {std::int64_t{4} * 8 * ranks.size() * 40, device});

@@ -93,7 +93,7 @@ struct ncclComm {
   int rank = 0;
   int ranks = 0;
   Id id;
-  std::vector<int> table; // ranks in MPI_COMM_WORLD
+  std::vector<int> table;             // ranks in MPI_COMM_WORLD
   std::vector<std::vector<int>> told; // by rank, at the root
   std::vector<MPI_Request> requests;
   bool told_all = false;
@@ -290,7 +290,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  rule(config != nullptr && config->size == sizeof *config && config->magic == 0xcafebeef, "a config without its start");
+  rule(config != nullptr && config->size == sizeof *config && config->magic == 0xcafebeef,
+       "a config without its start");
   rule(config->blocking == 0, "the stand-in does not block");
   rule(0 <= rank && rank < ranks, "a rank that is none");
   if (the_behaviour.init_fails) {
@@ -367,8 +368,9 @@ ncclResult_t ncclAllGather(void const* from, void* to, std::size_t count, ncclDa
   int const part = bytes_of(count, type);
   auto* const parts = static_cast<char*>(to);
   rule(from == parts + static_cast<std::ptrdiff_t>(comm->rank) * part, "kozero gathers in place");
-  if (comm->ranks == 1) return give(comm, {Message::Kind::send, parts, part, 0}), // to itself, as a group is one
-                               give(comm, {Message::Kind::receive, parts, part, 0});
+  if (comm->ranks == 1)
+    return give(comm, {Message::Kind::send, parts, part, 0}), // to itself, as a group is one
+           give(comm, {Message::Kind::receive, parts, part, 0});
   for (int other = 0; other < comm->ranks; ++other) {
     if (other == comm->rank) continue;
     give(comm, {Message::Kind::receive, parts + static_cast<std::ptrdiff_t>(other) * part, part, other});
@@ -382,7 +384,8 @@ ncclResult_t ncclBroadcast(void const* from, void* to, std::size_t count, ncclDa
   int const bytes = bytes_of(count, type);
   rule(from == to, "kozero broadcasts in place");
   if (comm->rank != root) return give(comm, {Message::Kind::receive, to, bytes, root});
-  if (comm->ranks == 1) give(comm, {Message::Kind::receive, to, bytes, 0}), give(comm, {Message::Kind::send, to, bytes, 0});
+  if (comm->ranks == 1)
+    give(comm, {Message::Kind::receive, to, bytes, 0}), give(comm, {Message::Kind::send, to, bytes, 0});
   for (int other = 0; other < comm->ranks; ++other) {
     if (other != root) give(comm, {Message::Kind::send, to, bytes, other});
   }

@@ -13,14 +13,14 @@ namespace kozero::test {
 
 /// What goes wrong, and when; tests set it.
 struct NcclBehaviour {
-  int most_late = 8;                              // times that a group is asked for before it begins
-  std::optional<std::int64_t> fails_at = {};      // the group, from 0, in which this rank fails
-  ncclResult_t failure = ncclSystemError;         // with this
-  bool init_fails = false;                        // at once
-  bool init_never_ends = false;                   // this rank does not come
-  bool finalize_never_ends = false;               // asked again and again
-  bool finalize_hangs = false;                    // within the call
-  bool loads = true;                              // the library is there
+  int most_late = 8;                         // times that a group is asked for before it begins
+  std::optional<std::int64_t> fails_at = {}; // the group, from 0, in which this rank fails
+  ncclResult_t failure = ncclSystemError;    // with this
+  bool init_fails = false;                   // at once
+  bool init_never_ends = false;              // this rank does not come
+  bool finalize_never_ends = false;          // asked again and again
+  bool finalize_hangs = false;               // within the call
+  bool loads = true;                         // the library is there
   int version = 22809;
 };
 NcclBehaviour& nccl_behaviour();
