@@ -7,6 +7,7 @@
 #include "comm/agree.hpp"
 #include "comm/process_grid.hpp"
 #include "comm/survey.hpp"
+#include "comm/transport.hpp"
 #include "config/model_family.hpp"
 #include "config/units.hpp"
 #include "core/error.hpp"
@@ -88,8 +89,11 @@ int run_bench_attention(BenchArguments const& arguments) { return run_with_shape
 int run_bench_exchange(BenchArguments const& arguments) {
   return run_with_shapes(arguments, [](BenchInput const& input) {
     auto const grid = on_all_ranks(
-        input.ranks, [&] { return std::make_unique<ProcessGrid>(input.ranks, ParallelConfig(), input.ledger); });
-    return bench_exchange(input, grid->world());
+        input.ranks, [&] { return std::make_unique<ProcessGrid>(input.ranks, input.config.parallel, input.ledger); });
+    BenchReport report = bench_exchange(input, grid->world());
+    std::string const way = choose_transport(input.ranks, input.config.parallel).text;
+    report.facts.push_back({"exchange", "exchange", bench_words(way)});
+    return report;
   });
 }
 

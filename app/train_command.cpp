@@ -5,6 +5,7 @@
 #include "comm/process_grid.hpp"
 #include "comm/slurm_job.hpp"
 #include "comm/survey.hpp"
+#include "comm/transport.hpp"
 #include "comm/watch/rank_watch.hpp"
 #include "config/compare.hpp"
 #include "core/format.hpp"
@@ -159,7 +160,9 @@ int train_by(Deck const& read, TrainArguments const& arguments, Ranks& ranks, Le
   Job const job = open_job(read, ranks, ledger);
   auto const& [deck, batch, corpus] = job;
   Config const& config = deck.config;
-  print(start_table(config, corpus, batch, survey(ranks), ranks.description(), slurm_job()));
+  Surroundings const here{survey(ranks), ranks.description(), choose_transport(ranks, config.parallel).text,
+                          slurm_job()};
+  print(start_table(config, corpus, batch, here));
   for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
   if (arguments.dry_run) {
     log::info("dry run: the deck, the data and the machine are as they should be; nothing was trained or written");

@@ -3,7 +3,7 @@
 #
 #   kozero_cublaslt   matrix products; needed
 #   kozero_cudnn      attention on tensor cores; where the headers are found. Loads libcudnn when it is first used
-#   kozero_nccl       exchange between devices; where it is found
+#   kozero_nccl       exchange between devices; where its header is found. Loads libnccl when it is first used
 
 include(KozeroCudaArchitecture)
 
@@ -79,17 +79,17 @@ else()
                   "Install them, or say with the variable in brackets where they are.")
 endif()
 
-# ---- NCCL
+# ---- NCCL: its header; the library is loaded at run time
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS "${NCCL_ROOT}" "$ENV{NCCL_ROOT}" ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
-find_library(NCCL_LIBRARY nccl HINTS "${NCCL_ROOT}" "$ENV{NCCL_ROOT}" ${CUDAToolkit_LIBRARY_DIR} PATH_SUFFIXES lib lib64)
-if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+if(NCCL_INCLUDE_DIR)
   add_library(kozero_nccl INTERFACE)
   target_include_directories(kozero_nccl SYSTEM INTERFACE "${NCCL_INCLUDE_DIR}")
-  target_link_libraries(kozero_nccl INTERFACE "${NCCL_LIBRARY}" CUDA::cudart)
+  target_link_libraries(kozero_nccl INTERFACE CUDA::cudart ${CMAKE_DL_LIBS})
   kozero_header_version(KOZERO_NCCL_VERSION "${NCCL_INCLUDE_DIR}/nccl.h" NCCL_MAJOR NCCL_MINOR NCCL_PATCH)
 else()
-  message(STATUS "NCCL was not found (nccl.h and libnccl: NVIDIA's package libnccl-dev, in Spack nccl, on PyPI "
-                 "nvidia-nccl-cu${CUDAToolkit_VERSION_MAJOR}; NCCL_ROOT); ranks exchange by MPI")
+  message(WARNING "Several ranks will exchange through host memory, many times slower, since nccl.h was not found "
+                  "(NVIDIA's package libnccl-dev, in Spack nccl, on PyPI nvidia-nccl-cu${CUDAToolkit_VERSION_MAJOR}). "
+                  "Install it, or say with NCCL_ROOT where it is.")
 endif()
 
 message(STATUS "CUDA libraries: cuBLASLt ${KOZERO_CUBLASLT_VERSION}, cuDNN ${KOZERO_CUDNN_VERSION}, its frontend "

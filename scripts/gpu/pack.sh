@@ -8,6 +8,7 @@ kernel_tests=(lane_test row_reduce_test elementwise_test flat_test gelu_test lay
   window_sums_test embedding_test adamw_test)
 product_tests=(gemm_test linear_test attention_test)
 rank_tests=(collectives_test zero_offload zero_stages)
+message_tests=(device_tree_sum_test nccl_device_test)
 
 # NVIDIA's, which come with the machine: the toolkit's and the driver's.
 is_of_cuda() {
@@ -32,7 +33,7 @@ copy_program() {
 copy_programs() {
   local step name found i number
   copy_program "$build_dir/app/kozero" "$packed/bin/kozero"
-  for step in kernels products ranks; do
+  for step in kernels products ranks messages; do
     local -n names=${step%s}_tests
     for i in "${!names[@]}"; do
       name=${names[i]}
@@ -113,7 +114,8 @@ build_packed() {
   # bootstrap looks for a Kokkos for hosts.
   [[ $preset == cuda-* ]] || bootstrap
   configure "$preset"
-  build "$preset" --target kozero "${kernel_tests[@]}" "${product_tests[@]}" "${rank_tests[@]}"
+  build "$preset" --target kozero "${kernel_tests[@]}" "${product_tests[@]}" "${rank_tests[@]}" \
+    "${message_tests[@]}"
 }
 
 # Puts the archive together: what is large in an archive of its own, as few machines lack xz but some do.

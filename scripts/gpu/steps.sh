@@ -13,6 +13,7 @@ libraries  30  libraries and versions; whether programs start
 kernels    60  tests of kernels and lanes on the device
 products   50  matrix products and attention, against an oracle in fp64 and each other
 selftest   90  stages, offload and delay against each other, on 1 rank, then 2 ranks staged on one GPU
+messages   30  NCCL on one rank: connects, gathers, sends to itself, aborts; sums over ranks by kernels
 training   75  updates of gpt2-124m and gpt2-1.5b (goal: $least_share % of ${peak/e12/ TFLOP\/s} at 1.5b)
 offload   120  delayed updates (goal: $least_gain times), the largest model in 8 GiB (goal: $least_growth times)
 rates      45  link, memory, matrix products, attention, AdamW
@@ -106,6 +107,22 @@ step_selftest() {
   check "selftest, 1 rank" "${in_environment[@]}" "${selftest[@]}" || true
   check "selftest, 2 ranks" "${in_environment[@]}" "${two[@]}" "${selftest[@]}" || true
   check_tests ranks ", 2 ranks" "${two[@]}"
+}
+
+# Two ranks of one device do not exchange by NCCL, and say so.
+step_messages() {
+  local two=("$archive/bin/mpiexec" -launcher fork -rmk user -n 2) refused='ranks 0 and 1 on host'
+  check_tests messages ''
+  is_small && return
+  run_limited "${in_environment[@]}" "${two[@]}" "$archive/bin/kozero" train "$archive/inputs/quickstart.yaml" \
+    "data.train=$scratch/text" "run.dir=$scratch/refused" parallel.transport=nccl --dry-run
+  if [[ $ended == failed ]] && grep -q "$refused.*share device" "$scratch/stdout" "$scratch/stderr"; then
+    ended=passed why=
+  elif [[ $ended == passed ]]; then
+    ended=failed why="two ranks of one device were let exchange by NCCL"
+  fi
+  log_command "NCCL is refused to 2 ranks of one device"
+  note_check "NCCL is refused to 2 ranks of one device" "$ended" "$why" "$took_ms"
 }
 
 # Prints a value at the top of an object that kozero printed.

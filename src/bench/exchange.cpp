@@ -109,7 +109,7 @@ BenchReport bench_exchange(BenchInput const& input, Group const& group) {
                     "within device memory, in "
                     "turn with it.",
                     "A collective is waited for at once; in training it goes on beside computation. Rates are of the "
-                    "slowest rank."},
+                    "slowest rank: what it received by the time, which nccl-tests call bus bandwidth."},
           .warnings = {}};
 }
 

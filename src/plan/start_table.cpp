@@ -49,8 +49,8 @@ std::string describe(ZeroConfig const& zero, OffloadConfig const& offload) {
 
 } // namespace
 
-StartTable start_table(Config const& config, Corpus const& corpus, BatchShape const& batch, Survey const& survey,
-                       std::string const& ranks, std::optional<SlurmJob> const& job) {
+StartTable start_table(Config const& config, Corpus const& corpus, BatchShape const& batch, Surroundings const& here) {
+  auto const& [survey, ranks, exchange, job] = here;
   auto const now = std::chrono::system_clock::now();
   StartTable table;
   auto const row = [&](char const* name, std::string text) { table.rows.emplace_back(name, std::move(text)); };
@@ -60,6 +60,7 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
   if (job) row("job", describe(*job, now));
   row("ranks", fmt::format("{} on {} host{} ({} a host), {}", survey.ranks, survey.hosts.size(),
                            survey.hosts.size() == 1 ? "" : "s", to_text(survey.ranks_per_host), ranks));
+  if (survey.ranks > 1) row("exchange", exchange);
   row("threads", fmt::format("{} a rank; binding {}", to_text(survey.threads_per_rank), survey.binding));
   row("backend", fmt::format("Kokkos {} {}, {}", kokkos_version(), DeviceExec::name(), gemm_backend()));
   row("attention", attention_of(config, batch).text);

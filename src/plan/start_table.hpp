@@ -17,10 +17,16 @@ struct StartTable {
   std::vector<std::string> warnings;
 };
 
-/// `job`: the batch job that the run is part of, if any; what it gives and the run does not take, or the other way
-/// round, is warned of.
-StartTable start_table(Config const& config, Corpus const& corpus, BatchShape const& batch, Survey const& survey,
-                       std::string const& ranks, std::optional<SlurmJob> const& job);
+/// Where a run takes place.
+struct Surroundings {
+  Survey survey;
+  std::string ranks;           // Ranks::description()
+  std::string exchange;        // TransportChoice::text
+  std::optional<SlurmJob> job; // that the run is part of; what it gives and the run does not take, or the other way
+                               // round, is warned of
+};
+
+StartTable start_table(Config const& config, Corpus const& corpus, BatchShape const& batch, Surroundings const& here);
 
 void print(StartTable const& table);
 

@@ -9,6 +9,7 @@ name=$(basename -- "$0")
 step() {
   case "$name $*" in
     *_test*) basename -- "$(dirname -- "$0")" ;;
+    *parallel.transport=nccl*) echo messages ;;
     "nvidia-smi "* | "kozero --version"*) echo libraries ;;
     "kozero selftest "*) echo selftest ;;
     "kozero bench step "*offload-capacity*) echo largest ;;
@@ -120,6 +121,10 @@ case "$name $*" in
   "kozero plan "*) plan "$@" ;;
   "kozero bench step "*) bench_step "$@" ;;
   "kozero bench "*) bench "$2" ;;
+  "kozero train "*parallel.transport=nccl*)
+    echo "kozero: parallel.transport is nccl and cannot be (ranks 0 and 1 on host paper share device GPU-1)" >&2
+    exit 2
+    ;;
   "kozero "*) ;;
   *) echo "All tests passed (1 assertion in 1 test case)" ;;
 esac

@@ -238,8 +238,10 @@ TEST_CASE_METHOD(
   REQUIRE(corpus.train.windows == 145);
 
   BatchShape const batch = batch_shape(config.batch, world.size());
-  StartTable const table =
-      start_table(config, corpus, batch, survey(world.ranks), world.ranks.description(), std::nullopt);
+  Surroundings const here{survey(world.ranks), world.ranks.description(), "carrier pigeons", {}};
+  StartTable const table = start_table(config, corpus, batch, here);
+  auto const exchange = std::ranges::find(table.rows, "exchange", &std::pair<std::string, std::string>::first);
+  CHECK((exchange != table.rows.end()) == (world.size() > 1));
   auto const row = std::ranges::find(table.rows, "updates", &std::pair<std::string, std::string>::first);
   REQUIRE(row != table.rows.end());
   CHECK(row->second == fmt::format("7, {:.1f} an epoch", 145.0 / (16.0 * world.size())));

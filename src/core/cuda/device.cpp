@@ -5,6 +5,8 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include <array>
+#include <cctype>
 #include <cstdlib>
 
 namespace kozero {
@@ -64,6 +66,29 @@ std::string nccl_here() {
 }
 
 } // namespace
+
+std::optional<DeviceIdentity> device_identity() {
+  int device = 0;
+  cudaDeviceProp properties = {};
+  std::array<char, 32> address = {};
+  DeviceIdentity identity;
+  cudaError_t code = cudaGetDevice(&device);
+  if (code == cudaSuccess) code = cudaGetDeviceProperties(&properties, device);
+  if (code == cudaSuccess) code = cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), device);
+  if (code == cudaSuccess) code = cudaGetDeviceCount(&identity.visible);
+  KOZERO_REQUIRE(code == cudaSuccess, "the device cannot be asked what it is ({}); look at it and its driver",
+                 cudaGetErrorString(code));
+  identity.name = properties.name;
+  identity.uuid = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) identity.uuid += '-';
+    identity.uuid += fmt::format("{:02x}", static_cast<unsigned char>(properties.uuid.bytes[i]));
+  }
+  for (char const* c = address.data(); *c != 0; ++c) {
+    identity.address += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
+  }
+  return identity;
+}
 
 void require_device() {
   int devices = 0;
