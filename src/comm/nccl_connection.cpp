@@ -140,6 +140,7 @@ void NcclConnection::connect(ncclUniqueId const& id) {
 /// for no rank but when two meet for the first time.
 void NcclConnection::settle(char const* call) {
   ncclResult_t state = ncclInProgress;
+  Heartbeat::Wait const wait;
   while (true) {
     check(calls_->comm_get_async_error(handle_, &state), "ncclCommGetAsyncError");
     if (state != ncclInProgress) break;

@@ -16,9 +16,12 @@ void Heartbeat::reach(char const* what, char const* of) {
   add(collectives_, 1);
 }
 
-Heartbeat::Wait::Wait() { heartbeat().waits_.store(true, std::memory_order_relaxed); }
+Heartbeat::Wait::Wait() : is_within_another_(heartbeat().waits()) {
+  heartbeat().waits_.store(true, std::memory_order_relaxed);
+}
 
 Heartbeat::Wait::~Wait() {
+  if (is_within_another_) return;
   add(heartbeat().waited_ns_, ns_since(begin_));
   heartbeat().waits_.store(false, std::memory_order_relaxed);
 }

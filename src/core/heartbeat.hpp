@@ -34,6 +34,7 @@ public:
     Wait& operator=(Wait const&) = delete;
 
   private:
+    bool const is_within_another_;
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   };
   class Batch {

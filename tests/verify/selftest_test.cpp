@@ -80,7 +80,7 @@ TEST_CASE_METHOD(RunFixture, "a self-test whose runs change nothing fails, and s
 }
 
 TEST_CASE_METHOD(RunFixture, "combinations that do not fit on one of the ranks are left out, the others compared") {
-  std::int64_t const stage_0 = device_bytes(config, world);
+  std::int64_t const stage_0 = device_bytes(config, world) + ledger.bytes(Space::device); // with that of messages
   auto const limited = [&](std::int64_t limit, bool passes) {
     if (world.rank() == world.size() - 1) ledger.set_limit(Space::device, limit);
     return report_of(config, world, passes, ledger);

@@ -3,6 +3,8 @@
 #include "comm/nccl_connection.hpp"
 #include "core/launch.hpp"
 #include "core/stream.hpp"
+#include "support/catch.hpp"
+#include "support/device_array.hpp"
 #include "support/world.hpp"
 
 #include <numeric>
