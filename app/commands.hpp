@@ -42,7 +42,7 @@ struct PlanArguments {
   std::vector<std::string> overrides;
   std::int64_t ranks = 1;
   std::optional<std::int64_t> ranks_per_host;
-  std::string rates; // empty: no times
+  std::optional<std::string> rates;
   bool json = false;
 };
 

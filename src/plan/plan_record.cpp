@@ -32,6 +32,7 @@ Json json_of(CollectiveTraffic const& traffic, bool by_host) {
   object["own_host_bytes"] = traffic.bytes - traffic.between_hosts_bytes;
   object["between_hosts_bytes"] = traffic.between_hosts_bytes;
   object["messages"] = traffic.messages;
+  object["between_hosts_messages"] = traffic.between_hosts_messages;
   return object;
 }
 

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -26,9 +25,10 @@ std::string or_blank(std::int64_t bytes) { return bytes == 0 ? "" : format_bytes
 std::string levels(PlanRecord const& plan) {
   if (!plan.ranks_per_host) return "";
   std::int64_t const hosts = (plan.ranks + *plan.ranks_per_host - 1) / *plan.ranks_per_host;
-  std::string const on = fmt::format("; {} host{}, {} ranks on each", hosts, hosts == 1 ? "" : "s",
-                                     std::min(*plan.ranks_per_host, plan.ranks));
-  return on + (plan.ranks_of_first_sums ? ", sums within hosts first and then between them" : ", sums in one level");
+  if (hosts == 1) return "; 1 host";
+  return fmt::format("; {} hosts of {}{} rank{}, sums {}", hosts, plan.ranks % *plan.ranks_per_host == 0 ? "" : "up to ",
+                     *plan.ranks_per_host, *plan.ranks_per_host == 1 ? "" : "s",
+                     plan.ranks_of_first_sums ? "within hosts first and then between them" : "in one level");
 }
 
 std::string head(PlanRecord const& plan) {
@@ -151,9 +151,9 @@ std::string predicted_table(PlanRecord const& plan) {
     return fmt::format("{:>7}{:>13}{:>13}{:>13}{:>11}{:>13}{:>13}{:>12}{:>8}\n", cells...);
   };
   std::string text = fmt::format(
-      "\nPredicted time of an update in ms, with as many windows a rank as here: a rank does {}, gets {} from its\n"
-      "host and {} from others, and a collective takes {} ms beside that. Exposed is what of the exchange\nno "
-      "computation hides. The optimizer's step, waits and noise are left out (doc/scaling.md).\n",
+      "\nPredicted time of an update, in ms; each rank has as many windows as here. Exposed is what of the exchange no\n"
+      "computation hides; the optimizer's step, waits and noise are left out (doc/scaling.md). A rank does {}\nand "
+      "gets {} from its host, {} from others; a collective takes {} ms beside that.\n",
       format_rate(plan.rates->flops, "FLOP/s"), format_rate(plan.rates->within, "B/s"),
       format_rate(plan.rates->between, "B/s"), ms(plan.rates->latency));
   text += row("ranks", "compute", "own host", "other hosts", "calls", "exposed", "update", "tokens/s", "of 1st");

@@ -33,7 +33,7 @@ void note_rate(std::string const& item, std::map<std::string, double>& rates) {
   if (equals == std::string::npos) refuse(fmt::format("{} has no value", name), "one follows after =");
   std::string const value = item.substr(equals + 1);
   auto const number = parse_real(value);
-  if (!number.value) throw InputError(fmt::format("--rates: {} '{}' {}", name, value, number.fault));
+  if (!number.value) refuse(fmt::format("{} is '{}'", name, value), "which " + number.fault);
   bool const may_be_zero = name == "latency";
   if (*number.value < 0 || (*number.value == 0 && !may_be_zero)) {
     refuse(fmt::format("{} is {}", name, value), may_be_zero ? "seconds are not negative" : "a rate is above zero");
@@ -59,12 +59,13 @@ ExchangeTimes times_of(std::int64_t calls, std::int64_t bytes, std::int64_t betw
 }
 
 ExchangeTimes times_of(CollectiveTraffic const& traffic, ClusterRates const& rates) {
+  if (traffic.messages == 0) return {}; // one rank
   return times_of(traffic.calls, traffic.bytes, traffic.between_hosts_bytes, rates);
 }
 
 /// Of one call for the first unit's block.
 double first_block_s(CollectiveTraffic const& traffic, ClusterRates const& rates) {
-  if (traffic.calls == 0) return 0;
+  if (traffic.messages == 0) return 0;
   return times_of(1, traffic.first_block.bytes, traffic.first_block.between_hosts_bytes, rates).all();
 }
 

@@ -36,7 +36,8 @@ std::vector<std::int64_t> gathers_of_blocks(std::vector<UnitUses> const& uses, s
 /// once, as there may be many of them, and many ranks to count over.
 template <class ReceivedIn>
 CollectiveTraffic calls(std::string collective, Plan const& plan, ModelLayout const& layout,
-                        std::vector<std::int64_t> const& times, std::int64_t messages, ReceivedIn const& received_in) {
+                        std::vector<std::int64_t> const& times, MessageCount const& messages,
+                        ReceivedIn const& received_in) {
   CollectiveTraffic traffic{.collective = std::move(collective)};
   std::map<std::int64_t, Received> known; // by size
   for (std::size_t b = 0; b < layout.size(); ++b) {
@@ -46,7 +47,8 @@ CollectiveTraffic calls(std::string collective, Plan const& plan, ModelLayout co
     traffic.calls += times[b];
     traffic.bytes += all.bytes;
     traffic.between_hosts_bytes += all.between_hosts_bytes;
-    traffic.messages += times[b] * messages;
+    traffic.messages += times[b] * messages.all;
+    traffic.between_hosts_messages += times[b] * messages.between_hosts;
   }
   traffic.first_block = known[layout.front().size()];
   return traffic;
@@ -57,7 +59,7 @@ CollectiveTraffic parameters(Plan const& plan, ModelLayout const& layout, std::v
   if (plan.optimizer() == Plan::Keep::whole) return {.collective = "none"};
   auto const times = plan.parameters() == Plan::Keep::shard ? gathers_of_blocks(uses, plan.micro_batches())
                                                             : std::vector<std::int64_t>(layout.size(), 1);
-  return calls("all_gather", plan, layout, times, messages_of_all_gather(plan.ranks()),
+  return calls("all_gather", plan, layout, times, messages_of(way, plan.rank()),
                [&](Partition const& partition, int rank) {
                  return received_in_all_gather(partition, rank, way, {.moved = element_bytes});
                });
@@ -67,9 +69,10 @@ CollectiveTraffic gradients(Plan const& plan, ModelLayout const& layout, std::in
                             ExchangeWay const& way) {
   ElementBytes const element{.moved = element_bytes}; // partial sums of 16 bits are fp32
   std::vector<std::int64_t> const times(layout.size(), plan.reductions());
-  std::int64_t const messages = messages_of_reduce_scatter(plan.ranks(), way.ranks_of_host);
+  MessageCount const messages = messages_of(way, plan.rank());
   if (plan.optimizer() == Plan::Keep::whole) { // every rank needs all sums
-    return calls("all_reduce", plan, layout, times, messages + messages_of_all_gather(plan.ranks()),
+    MessageCount const both{2 * messages.all, 2 * messages.between_hosts};
+    return calls("all_reduce", plan, layout, times, both,
                  [&](Partition const& partition, int rank) {
                    return received_in_all_reduce(partition, rank, way, element);
                  });
@@ -81,13 +84,16 @@ CollectiveTraffic gradients(Plan const& plan, ModelLayout const& layout, std::in
 
 } // namespace
 
-std::int64_t messages_of_all_gather(int ranks) { return ranks - 1; }
-
-std::int64_t messages_of_reduce_scatter(int ranks, std::optional<int> const& ranks_of_host) {
-  if (!ranks_of_host) return ranks - 1;
-  std::int64_t const near = *ranks_of_host;
-  std::int64_t const hosts = ranks / near;
-  return (near - 1) * hosts + hosts - 1;
+MessageCount messages_of(ExchangeWay const& way, int rank) {
+  int const ranks = way.hosts.ranks();
+  if (way.ranks_of_host) {
+    std::int64_t const near = *way.ranks_of_host;
+    std::int64_t const hosts = ranks / near;
+    return {.all = (near - 1) * hosts + hosts - 1, .between_hosts = hosts - 1};
+  }
+  MessageCount count{.all = ranks - 1};
+  for (int other = 0; other < ranks; ++other) count.between_hosts += way.hosts.together(rank, other) ? 0 : 1;
+  return count;
 }
 
 UpdateTraffic plan_traffic(Plan const& plan, ModelLayout const& layout, std::vector<UnitUses> const& uses,

@@ -17,7 +17,8 @@ struct CollectiveTraffic {
   std::int64_t calls = 0;
   std::int64_t bytes = 0;               // received from other ranks
   std::int64_t between_hosts_bytes = 0; // of those, from ranks of other hosts
-  std::int64_t messages = 0; // that the rank sends, where each call is done in one round and no shard is empty
+  std::int64_t messages = 0;            // MessageCount of all calls
+  std::int64_t between_hosts_messages = 0;
   Received first_block = {}; // what one call for the first unit's block brings
   friend bool operator==(CollectiveTraffic const&, CollectiveTraffic const&) = default;
 };
@@ -38,10 +39,15 @@ struct UpdateShape {
   std::optional<ExchangeWay> way = {}; // none: all ranks on one host, each hears from every other one
 };
 
-/// Messages that a rank sends in one round. A part goes to every other rank; of a reduce_scatter in two levels, parts
-/// for all hosts go to each other rank of the own host, and a sum to one rank of each other host.
-std::int64_t messages_of_all_gather(int ranks);
-std::int64_t messages_of_reduce_scatter(int ranks, std::optional<int> const& ranks_of_host);
+/// Messages that come to a rank in an all_gather or a reduce_scatter that takes one round, where no shard is empty.
+struct MessageCount {
+  std::int64_t all = 0;
+  std::int64_t between_hosts = 0; // of those, from other hosts
+};
+
+/// One from every other rank. In two levels, on M hosts of L ranks: of a reduce_scatter M parts from each other rank of
+/// the host, then a sum from one rank of each other host, (L-1) M + M-1; of an all_gather as much, the other way round.
+MessageCount messages_of(ExchangeWay const& way, int rank);
 
 /// The bytes that plan.rank() receives in one update, and that go over its host link, in pure integers: the table of
 /// doc/architecture.md, rank by rank, by what each collective brings (layout/received.hpp). The update is one after
