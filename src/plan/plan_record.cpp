@@ -44,7 +44,6 @@ Json json_of(std::vector<PredictedUpdate> const& predicted) {
   Json rows = Json::array();
   for (auto const& update : predicted) {
     rows.push_back({{"ranks", update.ranks},
-                    {"tokens", update.tokens},
                     {"compute_s", update.compute_s},
                     {"within_s", update.within_s},
                     {"between_s", update.between_s},

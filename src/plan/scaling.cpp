@@ -130,9 +130,9 @@ std::vector<PredictedUpdate> predict_scaling(Config const& config, BatchShape co
                      "offload.optimizer=none");
   }
   auto const architecture = architecture_of(config.model);
-  std::int64_t const tokens = batch.micro * batch.accumulate * config.model.context; // of a rank
-  double const forward_flops = real(tokens) * architecture->training_flops(Recompute::none) / 3;
-  double const all_flops = real(tokens) * architecture->training_flops(config.activations.recompute);
+  double const tokens = real(batch.micro * batch.accumulate) * real(config.model.context); // of a rank
+  double const forward_flops = tokens * architecture->training_flops(Recompute::none) / 3;
+  double const all_flops = tokens * architecture->training_flops(config.activations.recompute);
   std::vector<PredictedUpdate> predicted;
   for (std::int64_t const ranks : ranks_of_rows(batch.ranks, ranks_per_host)) {
     check_ranks(config, ranks);
@@ -143,7 +143,7 @@ std::vector<PredictedUpdate> predict_scaling(Config const& config, BatchShape co
     Plan const plan(sharding_of(config), 0, static_cast<int>(ranks), batch.accumulate);
     bool const in_passes = plan.parameters() == Plan::Keep::shard;
     UpdateWork const work{.ranks = ranks,
-                          .tokens = tokens * ranks,
+                          .tokens = tokens * real(ranks),
                           .forward_flops = forward_flops,
                           .backward_flops = all_flops - forward_flops,
                           .micro_batches = batch.accumulate,

@@ -24,7 +24,7 @@ ClusterRates parse_rates(std::string_view text);
 /// An update of one rank, without its optimizer's step.
 struct UpdateWork {
   std::int64_t ranks = 1;
-  std::int64_t tokens = 1; // of all ranks
+  double tokens = 1; // of all ranks
   double forward_flops = 0;
   double backward_flops = 0;      // what is computed again too
   std::int64_t micro_batches = 1; // that both share
@@ -37,15 +37,15 @@ struct UpdateWork {
 /// Seconds of an update.
 struct PredictedUpdate {
   std::int64_t ranks = 1;
-  std::int64_t tokens = 1; // of all ranks
-  double compute_s = 0;    // forward and backward passes
-  double within_s = 0;     // exchange with ranks of the own host
-  double between_s = 0;    // and of others
-  double latency_s = 0;    // of all calls
-  double exposed_s = 0;    // of the exchange, what nothing hides
+  double tokens = 1;    // of all ranks
+  double compute_s = 0; // forward and backward passes
+  double within_s = 0;  // exchange with ranks of the own host
+  double between_s = 0; // and of others
+  double latency_s = 0; // of all calls
+  double exposed_s = 0; // of the exchange, what nothing hides
 
   double update_s() const { return compute_s + exposed_s; }
-  double tokens_per_s() const { return static_cast<double>(tokens) / update_s(); }
+  double tokens_per_s() const { return tokens / update_s(); }
 };
 
 /// By the model of doc/scaling.md: what is exchanged is hidden behind the passes that it may go on beside, but for the
