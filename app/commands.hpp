@@ -2,6 +2,7 @@
 #include "core/runtime.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct PlanArguments {
   std::string deck;
   std::vector<std::string> overrides;
   std::int64_t ranks = 1;
+  std::optional<std::int64_t> ranks_per_host;
+  std::optional<std::string> rates;
   bool json = false;
 };
 

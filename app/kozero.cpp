@@ -106,6 +106,15 @@ private:
     command.add_option("--ranks", plan.ranks, "Data-parallel ranks; none need be there")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 18))
         ->capture_default_str();
+    auto* const per_host =
+        command.add_option("--ranks-per-host", plan.ranks_per_host, "Tell traffic within hosts from that between them")
+            ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 18));
+    command
+        .add_option("--rates", plan.rates,
+                    "Predict the time of an update on more and more hosts, as in\n"
+                    "flops=4.5e14,within=3e11,between=4.5e10,latency=2e-5: operations a\n"
+                    "rank does and bytes it gets a second, and seconds of a collective")
+        ->needs(per_host);
     command.add_flag("--json", plan.json, "Print one JSON object, with bytes as integers");
     command.footer("Start it alone, without mpiexec: --ranks says how many.\n");
     command.callback([this] {

@@ -22,7 +22,9 @@ int run_plan(PlanArguments const& arguments) {
   Deck const deck = read_deck(read_text_file(arguments.deck), arguments.deck, arguments.overrides);
   for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
   check_ranks(deck.config, arguments.ranks);
-  PlanRecord const plan = plan_run(deck.config, batch_shape(deck.config.batch, arguments.ranks));
+  PlannedCluster cluster{.ranks_per_host = arguments.ranks_per_host};
+  if (arguments.rates) cluster.rates = parse_rates(*arguments.rates);
+  PlanRecord const plan = plan_run(deck.config, batch_shape(deck.config.batch, arguments.ranks), cluster);
   fmt::print("{}", arguments.json ? to_json(plan) : plan_text(plan));
   return exit_done;
 }

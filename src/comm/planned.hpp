@@ -3,6 +3,9 @@
 #include "comm/nccl.hpp"
 #include "comm/ranks.hpp"
 #include "config/config.hpp"
+#include "layout/received.hpp"
+
+#include <string>
 
 namespace kozero {
 
@@ -35,6 +38,10 @@ private:
 /// What a plan takes for the way of data, as it knows neither devices nor libraries of the nodes: nccl for `auto` where
 /// the program was built with it.
 Transport planned_transport(ParallelConfig const& parallel);
+/// As the deck writes it: "mpi-device".
+std::string name_of(Transport transport);
+/// NCCL makes sums in two levels where hosts allow it, MPI in one.
+ExchangeWay planned_way(Transport transport, RankHosts hosts);
 
 /// What the ranks would exchange by. `shared` as of the groups of a process.
 std::unique_ptr<Collectives> plan_collectives(Ranks& ranks, Ledger& ledger, ParallelConfig const& parallel,

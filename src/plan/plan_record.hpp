@@ -1,5 +1,6 @@
 #pragma once
 #include "core/ledger.hpp"
+#include "plan/scaling.hpp"
 #include "zero/traffic_plan.hpp"
 
 #include <array>
@@ -29,6 +30,9 @@ struct PlanRecord {
   std::int64_t micro = 1, accumulate = 1, global = 1, context = 1;        // windows, and tokens of a window
   std::string compute = {}, gradients = {}, offload = {}, recompute = {}; // the deck's words
   std::string attention = {};                                             // which way it takes and why, in words
+  std::string transport = {};                                             // parallel.transport, with auto decided
+  std::optional<std::int64_t> ranks_per_host;                             // none: nobody asked
+  std::optional<int> ranks_of_first_sums;                                 // of a host, where sums are made there first
   double offload_ratio = 1;                                               // offload.ratio
   std::optional<std::int64_t> delayed_update_start;                       // offload.delayed_update.start
   std::optional<std::int64_t> device_limit, host_limit;                   // bytes
@@ -41,6 +45,10 @@ struct PlanRecord {
   /// The table of the ZeRO paper (Rajbhandari et al., 2020, figure 1): bytes of model state a rank at stages 0 to 3.
   double paper_parameters = 0, paper_ranks = 0;
   std::array<double, 4> paper_bytes = {};
+
+  /// Where times were asked for: what of, and the deck's updates on more and more ranks.
+  std::optional<ClusterRates> rates;
+  std::vector<PredictedUpdate> predicted = {};
 
   PlannedStage const& deck_stage() const { return stages[chosen]; }
 };

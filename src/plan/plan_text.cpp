@@ -21,6 +21,16 @@ std::string format_decimal(double bytes) {
 
 std::string or_blank(std::int64_t bytes) { return bytes == 0 ? "" : format_bytes(bytes); }
 
+/// Where ranks are and how sums over them are made, if anybody asked.
+std::string levels(PlanRecord const& plan) {
+  if (!plan.ranks_per_host) return "";
+  std::int64_t const hosts = (plan.ranks + *plan.ranks_per_host - 1) / *plan.ranks_per_host;
+  if (hosts == 1) return "; 1 host";
+  return fmt::format("; {} hosts of {}{} rank{}, sums {}", hosts, plan.ranks % *plan.ranks_per_host == 0 ? "" : "up to ",
+                     *plan.ranks_per_host, *plan.ranks_per_host == 1 ? "" : "s",
+                     plan.ranks_of_first_sums ? "within hosts first and then between them" : "in one level");
+}
+
 std::string head(PlanRecord const& plan) {
   std::string text = fmt::format("{:<12}{}\n", "model", plan.model);
   text += fmt::format("{:<12}{} windows of {} tokens ({} a micro-batch x {} accumulated x {} ranks)\n", "batch",
@@ -31,6 +41,7 @@ std::string head(PlanRecord const& plan) {
   text += fmt::format("{:<12}offload.optimizer {}, ratio {}, delayed_update.start {}\n", "", plan.offload,
                       plan.offload_ratio, start ? std::to_string(*start) : "none");
   text += fmt::format("{:<12}{}\n", "attention", plan.attention);
+  text += fmt::format("{:<12}{}{}\n", "transport", plan.transport, levels(plan));
   return text;
 }
 
@@ -80,10 +91,17 @@ std::string limit_faults(PlanRecord const& plan) {
 
 std::string traffic_table(PlanRecord const& plan) {
   UpdateTraffic const& traffic = plan.deck_stage().traffic;
+  bool const by_host = plan.ranks_per_host.has_value();
   std::string text = "\nAn update brings rank 0\n";
+  if (by_host) text += fmt::format("  {:<20}{:>12}{:>12}{:>12}\n", "", "in all", "own host", "other hosts");
   auto const collective = [&](char const* name, CollectiveTraffic const& row) {
-    std::string const calls = row.calls == 0 ? "" : fmt::format("   {} calls of {}", row.calls, row.collective);
-    text += fmt::format("  {:<20}{:>12}{}\n", name, format_bytes(row.bytes), calls);
+    text += fmt::format("  {:<20}{:>12}", name, format_bytes(row.bytes));
+    if (by_host) {
+      text += fmt::format("{:>12}{:>12}", format_bytes(row.bytes - row.between_hosts_bytes),
+                          format_bytes(row.between_hosts_bytes));
+    }
+    if (row.calls > 0) text += fmt::format("   {} calls of {}", row.calls, row.collective);
+    text += '\n';
   };
   collective("parameters", traffic.parameters);
   collective("gradients", traffic.gradients);
@@ -124,6 +142,29 @@ std::string stages_table(PlanRecord const& plan) {
   return text;
 }
 
+/// Milliseconds.
+std::string ms(double seconds) { return fmt::format("{:.3f}", 1e3 * seconds); }
+
+std::string predicted_table(PlanRecord const& plan) {
+  if (!plan.rates) return "";
+  auto const row = [](auto const&... cells) {
+    return fmt::format("{:>7}{:>13}{:>13}{:>13}{:>11}{:>13}{:>13}{:>12}{:>8}\n", cells...);
+  };
+  std::string text = fmt::format(
+      "\nPredicted time of an update, in ms; each rank has as many windows as here. Exposed is what of the exchange no\n"
+      "computation hides; the optimizer's step, waits and noise are left out (doc/scaling.md). A rank does {}\nand "
+      "gets {} from its host, {} from others; a collective takes {} ms beside that.\n",
+      format_rate(plan.rates->flops, "FLOP/s"), format_rate(plan.rates->within, "B/s"),
+      format_rate(plan.rates->between, "B/s"), ms(plan.rates->latency));
+  text += row("ranks", "compute", "own host", "other hosts", "calls", "exposed", "update", "tokens/s", "of 1st");
+  for (PredictedUpdate const& update : plan.predicted) {
+    text += row(update.ranks, ms(update.compute_s), ms(update.within_s), ms(update.between_s), ms(update.latency_s),
+                ms(update.exposed_s), ms(update.update_s()), format_count(update.tokens_per_s()),
+                fmt::format("{:.1f} %", 100 * efficiency(update, plan.predicted)));
+  }
+  return text;
+}
+
 std::string checkpoint_line(PlanRecord const& plan) {
   return fmt::format(
       "\nA checkpoint takes {} on disk for master, m and v, over all ranks; names, shapes and checksums come "
@@ -134,8 +175,8 @@ std::string checkpoint_line(PlanRecord const& plan) {
 } // namespace
 
 std::string plan_text(PlanRecord const& plan) {
-  return head(plan) + memory_table(plan) + limit_faults(plan) + traffic_table(plan) + stages_table(plan) +
-         checkpoint_line(plan);
+  return head(plan) + memory_table(plan) + limit_faults(plan) + traffic_table(plan) + predicted_table(plan) +
+         stages_table(plan) + checkpoint_line(plan);
 }
 
 } // namespace kozero

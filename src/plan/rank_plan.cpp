@@ -8,12 +8,12 @@
 
 namespace kozero {
 
-RankPlan plan_rank(Config const& config, BatchShape const& batch, int rank) {
+RankPlan plan_rank(Config const& config, BatchShape const& batch, int rank, std::optional<ExchangeWay> const& way) {
   Ledger ledger(Ledger::Buffers::counted);
   PlannedRanks world(rank, static_cast<int>(batch.ranks));
   ProcessGrid const grid(world, config.parallel, ledger);
   auto const training = make_training({.config = config, .batch = batch, .tokens = nullptr}, grid.state(), ledger);
-  return {ledger.peak_rows(), training->planned_traffic()};
+  return {ledger.peak_rows(), training->planned_traffic(way)};
 }
 
 AttentionChoice attention_of(Config const& config, BatchShape const& batch) {

@@ -9,6 +9,8 @@
 #include "plan/rank_plan.hpp"
 #include "plan/start_table.hpp"
 
+#include <algorithm>
+
 namespace kozero {
 
 namespace {
@@ -23,14 +25,14 @@ bool holds(std::optional<std::int64_t> const& limit, std::vector<MemoryRow> cons
   return !limit || budget_bytes(memory, space) <= *limit;
 }
 
-PlannedStage plan_stage(Config const& config, BatchShape const& batch) {
+PlannedStage plan_stage(Config const& config, BatchShape const& batch, ExchangeWay const& way) {
   PlannedStage stage;
   auto const faults = check(config).faults;
   if (!faults.empty()) {
     stage.refusal = fmt::format("{}: {}", faults.front().keys.front(), faults.front().text);
     return stage;
   }
-  RankPlan plan = plan_rank(config, batch, 0);
+  RankPlan plan = plan_rank(config, batch, 0, way);
   stage.memory = std::move(plan.memory);
   stage.traffic = std::move(plan.traffic);
   stage.device_fits = holds(config.memory.device_limit_bytes, stage.memory, Space::device);
@@ -40,7 +42,7 @@ PlannedStage plan_stage(Config const& config, BatchShape const& batch) {
 
 } // namespace
 
-PlanRecord plan_run(Config const& config, BatchShape const& batch) {
+PlanRecord plan_run(Config const& config, BatchShape const& batch, PlannedCluster const& cluster) {
   constexpr double paper_parameters = 7.5e9;
   constexpr double paper_ranks = 64;
   auto const architecture = architecture_of(config.model);
@@ -50,6 +52,10 @@ PlanRecord plan_run(Config const& config, BatchShape const& batch) {
                                  "moves may pass 2^62 bytes); make the model or batch.accumulate smaller",
                                  psi));
   }
+  Transport const transport = planned_transport(config.parallel);
+  std::int64_t const ranks_per_host = std::min(cluster.ranks_per_host.value_or(batch.ranks), batch.ranks);
+  ExchangeWay const way = planned_way(
+      transport, RankHosts::runs_of(static_cast<int>(ranks_per_host), static_cast<int>(batch.ranks)));
   PlanRecord record{.version = version(),
                     .model = architecture->describe(),
                     .parameters = psi,
@@ -63,6 +69,9 @@ PlanRecord plan_run(Config const& config, BatchShape const& batch) {
                     .offload = text_of(config, "offload.optimizer"),
                     .recompute = text_of(config, "activations.recompute"),
                     .attention = attention_of(config, batch).text,
+                    .transport = name_of(transport),
+                    .ranks_per_host = cluster.ranks_per_host,
+                    .ranks_of_first_sums = way.ranks_of_host,
                     .offload_ratio = config.offload.ratio,
                     .delayed_update_start = config.offload.delayed_update.start,
                     .device_limit = config.memory.device_limit_bytes,
@@ -77,9 +86,13 @@ PlanRecord plan_run(Config const& config, BatchShape const& batch) {
   for (std::size_t number = 0; number < record.stages.size(); ++number) {
     Config other = config;
     other.zero = ZeroConfig{static_cast<std::int64_t>(number)};
-    record.stages[number] = plan_stage(other, batch);
+    record.stages[number] = plan_stage(other, batch, way);
     record.stages[number].formula_bytes = formulas[number];
     if (other.zero == config.zero) record.chosen = number;
+  }
+  if (cluster.rates) {
+    record.rates = cluster.rates;
+    record.predicted = predict_scaling(config, batch, ranks_per_host, *cluster.rates);
   }
   return record;
 }

@@ -3,6 +3,8 @@
 #include "data/batch_shape.hpp"
 #include "plan/plan_record.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace kozero {
@@ -13,9 +15,15 @@ namespace kozero {
 /// that were read count as resident while the system has room for them.
 inline constexpr std::int64_t uncounted_host_bytes = std::int64_t{48} << 20;
 
+/// Where ranks would be, and what they would reach.
+struct PlannedCluster {
+  std::optional<std::int64_t> ranks_per_host = {}; // none: all on one
+  std::optional<ClusterRates> rates = {};          // for the time of an update
+};
+
 /// What the deck's run needs on the batch's ranks, at its own stage and at the others. Looks at no file, takes no
 /// memory and needs neither Kokkos nor MPI.
-PlanRecord plan_run(Config const& config, BatchShape const& batch);
+PlanRecord plan_run(Config const& config, BatchShape const& batch, PlannedCluster const& cluster = {});
 
 /// The same as a page for people, in columns.
 std::string plan_text(PlanRecord const& plan);

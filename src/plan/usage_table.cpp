@@ -38,8 +38,14 @@ std::vector<std::string> usage_table(RankPlan const& plan, Ledger const& ledger,
   }
   if (!moved.anything()) return lines;
   lines.emplace_back("received in an update");
-  lines.push_back(line("parameters", plan.traffic.parameters.bytes, moved.received(Traffic::parameters)));
-  lines.push_back(line("gradients", plan.traffic.gradients.bytes, moved.received(Traffic::gradients)));
+  auto const received = [&](Traffic purpose, CollectiveTraffic const& planned) {
+    std::int64_t const far = moved.between_hosts(purpose);
+    lines.push_back(line(name_of(purpose), planned.bytes, moved.received(purpose)));
+    if (planned.between_hosts_bytes == 0 && far == 0) return;
+    lines.push_back(line("  from other hosts", planned.between_hosts_bytes, far));
+  };
+  received(Traffic::parameters, plan.traffic.parameters);
+  received(Traffic::gradients, plan.traffic.gradients);
   if (plan.traffic.to_device_bytes == 0 && moved.link().up_bytes == 0) return lines;
   lines.emplace_back("over the host link in an update");
   lines.push_back(line("device to host", plan.traffic.to_host_bytes, moved.link().down_bytes));

@@ -24,6 +24,8 @@ public:
     for (Traffic const purpose : {Traffic::parameters, Traffic::gradients}) {
       auto& most = received_[static_cast<std::size_t>(purpose)];
       most = std::max(most, after.received[purpose].bytes - before.received[purpose].bytes);
+      auto& far = between_hosts_[static_cast<std::size_t>(purpose)];
+      far = std::max(far, after.received[purpose].between_hosts_bytes - before.received[purpose].between_hosts_bytes);
     }
     link_.down_bytes = std::max(link_.down_bytes, after.link.down_bytes - before.link.down_bytes);
     link_.up_bytes = std::max(link_.up_bytes, after.link.up_bytes - before.link.up_bytes);
@@ -31,11 +33,13 @@ public:
   /// Whether an update was noted.
   bool anything() const { return noted_; }
   std::int64_t received(Traffic purpose) const { return received_[static_cast<std::size_t>(purpose)]; }
+  /// Of that, from other hosts.
+  std::int64_t between_hosts(Traffic purpose) const { return between_hosts_[static_cast<std::size_t>(purpose)]; }
   LinkTraffic const& link() const { return link_; }
 
 private:
   bool noted_ = false;
-  std::array<std::int64_t, 3> received_{};
+  std::array<std::int64_t, 3> received_{}, between_hosts_{};
   LinkTraffic link_;
 };
 

@@ -248,14 +248,15 @@ CheckpointInfo TrainingOf<T>::checkpoint_info() const {
 }
 
 template <class T>
-UpdateTraffic TrainingOf<T>::planned_traffic() const {
+UpdateTraffic TrainingOf<T>::planned_traffic(std::optional<ExchangeWay> const& way) const {
   std::int64_t on_host = 0;
   for (auto const& piece : plan_.pieces(model_.layout())) {
     on_host += piece.space == Space::host ? piece.interval.size() : 0;
   }
   UpdateShape const update{.parameter_bytes = size_of(dtype_of<T>),
                            .gradient_bytes = size_of(plan_.gradients_as_computed() ? dtype_of<T> : DType::f32),
-                           .host_elements = on_host};
+                           .host_elements = on_host,
+                           .way = way};
   return plan_traffic(plan_, model_.layout(), model_.uses(), update);
 }
 

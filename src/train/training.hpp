@@ -117,8 +117,9 @@ public:
   virtual CheckpointInfo checkpoint_info() const = 0;
   /// All that was moved so far.
   virtual MovedSoFar moved() const = 0;
-  /// What an update moves, known beforehand.
-  virtual UpdateTraffic planned_traffic() const = 0;
+  /// What an update moves, known beforehand. Without a way all ranks are on one host.
+  virtual UpdateTraffic planned_traffic(std::optional<ExchangeWay> const& way) const = 0;
+  UpdateTraffic planned_traffic() const { return planned_traffic(std::nullopt); }
 };
 
 /// In the deck's compute type. Not collective; LimitError where memory is too small. What it is given must outlive it.

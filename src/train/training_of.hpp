@@ -34,7 +34,8 @@ public:
   std::string state_hash() const override { return engine_.state_hash(lane_); }
   CheckpointInfo checkpoint_info() const override;
   MovedSoFar moved() const override { return {group_.ranks.traffic(), engine_.link()}; }
-  UpdateTraffic planned_traffic() const override;
+  using Training::planned_traffic;
+  UpdateTraffic planned_traffic(std::optional<ExchangeWay> const& way) const override;
 
   /// The number, from 1, of the update that the next batch's gradient is for. A pending update comes before it.
   std::int64_t next_update() const;

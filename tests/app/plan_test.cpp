@@ -117,6 +117,40 @@ TEST_CASE("plan --json says all of it to scripts") {
   CHECK(planned({}).at("ranks") == 1);
 }
 
+TEST_CASE("plan names the transport, and with hosts what comes from the own one and from others") {
+  CHECK(contains(plan({"parallel.transport=mpi-device"}).out, {"\ntransport   mpi-device\n"}));
+  std::vector<std::string> const hosts = {"--ranks", "1024", "--ranks-per-host", "8", "zero.stage=1",
+                                          "parallel.transport=nccl", "--rates", "flops=1e9,within=1e9,between=1e8,latency=1e-5"};
+  auto const page = plan(hosts);
+  INFO(page.out << page.err);
+  CHECK(page.status == 0);
+  CHECK(contains(page.out, {"\ntransport   nccl; 128 hosts of 8 ranks, sums within hosts first and then between them\n",
+                            "in all    own host other hosts\n", "Predicted time of an update", "\n   1024 "}));
+  for (std::istringstream lines(page.out); !lines.eof();) {
+    std::string line;
+    std::getline(lines, line);
+    INFO(line);
+    CHECK(line.size() <= 120);
+  }
+  Json const json = planned(hosts);
+  CHECK(json.at("transport") == "nccl");
+  CHECK(json.at("ranks_per_host") == 8);
+  CHECK(json.at("ranks_of_first_sums") == 8);
+  Json const& gradients = json.at("received").at("gradients");
+  CHECK(gradients.at("own_host_bytes").get<std::int64_t>() + gradients.at("between_hosts_bytes").get<std::int64_t>() ==
+        gradients.at("bytes").get<std::int64_t>());
+  CHECK(gradients.at("between_hosts_bytes") > 0);
+  CHECK(gradients.at("messages") == gradients.at("calls").get<std::int64_t>() * 1023);
+  CHECK(json.at("rates").at("between") == 1e8);
+  REQUIRE(json.at("predicted").size() == 8);
+  CHECK(json.at("predicted").at(7).at("ranks") == 1024);
+  CHECK(json.at("predicted").at(0).at("efficiency") == 1.0);
+  Json const without = planned({"--ranks", "1024"});
+  CHECK(without.at("ranks_per_host").is_null());
+  CHECK(!without.contains("predicted"));
+  CHECK(!without.at("received").at("gradients").contains("between_hosts_bytes"));
+}
+
 TEST_CASE("a plan that cannot be made is refused with status 2") {
   for (std::vector<std::string> const& more :
        std::vector<std::vector<std::string>>{{"--ranks", "0"},
@@ -124,6 +158,10 @@ TEST_CASE("a plan that cannot be made is refused with status 2") {
                                              {"--ranks", "two"},
                                              {"--ranks"},
                                              {"--fly"},
+                                             {"--ranks-per-host", "0"},
+                                             {"--rates", "flops=1,within=1,between=1,latency=0"}, // of what hosts?
+                                             {"--ranks-per-host", "2", "--rates", ""},
+                                             {"--ranks-per-host", "2", "--rates", "flops=1"},
                                              {"zero.stage=4"},
                                              {"zero.stag=1"},
                                              {"run.reproducibility=topology", "--ranks", "3"},

@@ -1,5 +1,7 @@
 #include "comm/planned.hpp"
 
+#include "comm/nccl.hpp"
+
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/world.hpp"
@@ -43,4 +45,23 @@ TEST_CASE("planned ranks and collectives refuse all that needs others") {
   CHECK(refused([&] { ranks.gather(std::int64_t{1}); }));
   std::string text;
   CHECK(refused([&] { ranks.broadcast(text, 0); }));
+}
+
+TEST_CASE("the transport is the deck's, and of auto NCCL where the program has it") {
+  CHECK(planned_transport({.transport = Transport::nccl}) == PlannedTransport::nccl);
+  CHECK(planned_transport({.transport = Transport::mpi}) == PlannedTransport::mpi);
+  CHECK(planned_transport({.transport = Transport::mpi_device}) == PlannedTransport::mpi_device);
+  CHECK(planned_transport({}) == (built_with_nccl() ? PlannedTransport::nccl : PlannedTransport::mpi));
+  CHECK(name_of(PlannedTransport::nccl) == "nccl");
+  CHECK(name_of(PlannedTransport::mpi_device) == "mpi-device");
+}
+
+TEST_CASE("NCCL alone makes sums in two levels, and only where hosts allow it") {
+  for (PlannedTransport const transport : {PlannedTransport::mpi, PlannedTransport::mpi_device}) {
+    CHECK(planned_way(transport, RankHosts::runs_of(4, 16)).ranks_of_host == std::nullopt);
+  }
+  CHECK(planned_way(PlannedTransport::nccl, RankHosts::runs_of(4, 16)).ranks_of_host == 4);
+  CHECK(planned_way(PlannedTransport::nccl, RankHosts::runs_of(3, 12)).ranks_of_host == std::nullopt);
+  CHECK(planned_way(PlannedTransport::nccl, RankHosts(16)).ranks_of_host == std::nullopt);
+  CHECK(!planned_way(PlannedTransport::nccl, RankHosts::runs_of(4, 16)).hosts.together(3, 4));
 }

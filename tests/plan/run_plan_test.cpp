@@ -181,3 +181,44 @@ TEST_CASE("bytes are told in the unit that suits them") {
   CHECK(format_bytes(std::int64_t{5} << 28) == "1.25 GiB");
   CHECK(format_bytes(std::int64_t{3} << 51) == "6144.00 TiB");
 }
+
+TEST_CASE("a plan of 1024 ranks is made in seconds, and tells traffic and times by hosts") {
+  Config config = config_of(gpt2_model({.layers = 48, .heads = 25, .width = 1600, .context = 1024, .vocabulary = 50257}),
+                            3);
+  config.parallel.transport = Transport::nccl;
+  BatchShape const batch{.micro = 1, .accumulate = 4, .ranks = 1024};
+  PlannedCluster const cluster{
+      .ranks_per_host = 8,
+      .rates = ClusterRates{.flops = 4.5e14, .within = 3e11, .between = 4.5e10, .latency = 2e-5}};
+  auto const start = std::chrono::steady_clock::now();
+  PlanRecord const plan = plan_run(config, batch, cluster);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+  CHECK(plan.transport == "nccl");
+  CHECK(plan.ranks_of_first_sums == 8);
+  CHECK(plan.predicted.size() == 8); // 8, 16, … 1024
+  auto const& gradients = plan.deck_stage().traffic.gradients;
+  auto const part = static_cast<double>(gradients.between_hosts_bytes) / static_cast<double>(gradients.bytes);
+  CHECK(part == Approx(127.0 / 1023).epsilon(0.01)); // 127 of 1023 shards
+  std::string const text = plan_text(plan);
+  INFO(text);
+  CHECK(contains(text, {"\ntransport   nccl; 128 hosts of 8 ranks, sums within hosts first and then between them\n",
+                        "own host other hosts\n", "Predicted time of an update"}));
+
+  config.parallel.transport = Transport::mpi;
+  PlanRecord const one_level = plan_run(config, batch, {.ranks_per_host = 8});
+  CHECK(one_level.predicted.empty());
+  CHECK(one_level.ranks_of_first_sums == std::nullopt);
+  auto const& sums = one_level.deck_stage().traffic.gradients;
+  CHECK(sums.between_hosts_bytes == sums.bytes / 1023 * 1016);
+  CHECK(contains(plan_text(one_level), {"\ntransport   mpi; 128 hosts of 8 ranks, sums in one level\n"}));
+}
+
+TEST_CASE("without hosts a plan tells nothing of them") {
+  PlanRecord const plan = plan_run(config_of(tiny_model(), 1), {.ranks = 64});
+  std::string const text = plan_text(plan);
+  INFO(text);
+  CHECK(text.find("host other hosts") == std::string::npos);
+  CHECK(text.find("level") == std::string::npos);
+  CHECK(text.find("Predicted") == std::string::npos);
+  CHECK(plan.deck_stage().traffic.gradients.between_hosts_bytes == 0);
+}

@@ -55,4 +55,22 @@ TEST_CASE("predicted stands beside measured, equal or with the difference, for r
   CHECK(words_of(lines, "gradients") == Words{"90", "B", "80", "B", "-10", "B"});
   CHECK(words_of(lines, "device to host") == Words{"40", "B", "40", "B", "="});
   CHECK(words_of(lines, "host to device") == Words{"10", "B", "20", "B", "+10", "B"});
+  CHECK(words_of(lines, "  from other hosts").empty());
+}
+
+TEST_CASE("what comes from other hosts has lines of its own where there is any, planned or moved") {
+  Ledger const ledger(Ledger::Buffers::counted);
+  auto const far_words = [&](std::int64_t planned, Received const& received) {
+    RankPlan const plan{.memory = {},
+                        .traffic = {.parameters = {"none"}, .gradients = {"reduce_scatter", 3, 90, planned}}};
+    MovedSoFar after;
+    after.received.add(Traffic::gradients, received);
+    MostMoved moved;
+    moved.note({}, after);
+    return words_of(usage_table(plan, ledger, moved), "  from other hosts");
+  };
+  CHECK(far_words(0, {.elements = 45, .bytes = 90}).empty());
+  CHECK(far_words(60, {.elements = 45, .bytes = 90, .between_hosts_bytes = 60}) == Words{"60", "B", "60", "B", "="});
+  CHECK(far_words(60, {.elements = 45, .bytes = 90}) == Words{"60", "B", "0", "B", "-60", "B"});
+  CHECK(far_words(0, {.elements = 45, .bytes = 90, .between_hosts_bytes = 1}) == Words{"0", "B", "1", "B", "+1", "B"});
 }

@@ -102,6 +102,82 @@ TEST_CASE("predicted calls are those of the picture in doc/architecture.md") {
   CHECK(whole.gradients.calls == 4);
 }
 
+TEST_CASE("on 1024 ranks all together receive what the formula says, at every stage, in one level and in two") {
+  constexpr int ranks = 1024;
+  constexpr int near = 8;
+  constexpr int hosts = ranks / near;
+  constexpr std::int64_t micro_batches = 3;
+  auto const architecture = architecture_of(gpt2_model(
+      {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocabulary = 50257, .tied = false}));
+  ModelLayout const layout = architecture->layout();
+  std::int64_t const psi = parameter_count(layout);
+  // Gathered at stage 3: all in both passes, but embedding, last layer and head once; the first layer is still there
+  // when the next micro-batch begins.
+  std::int64_t const once = layout[0].size() + layout[layout.size() - 2].size() + layout.back().size();
+  std::int64_t const in_passes = micro_batches * (2 * psi - once) - (micro_batches - 1) * layout[1].size();
+  std::int64_t const gathers = micro_batches * (2 * (12 + 2) - 3) - (micro_batches - 1);
+  for (bool const two_levels : {false, true}) {
+    ExchangeWay way{.hosts = RankHosts::runs_of(near, ranks)};
+    if (two_levels) way.ranks_of_host = near;
+    for (std::int64_t stage = 0; stage <= 3; ++stage) {
+      CollectiveTraffic parameters, gradients; // all ranks together
+      auto const add = [](CollectiveTraffic& all, CollectiveTraffic const& one) {
+        all.calls += one.calls;
+        all.bytes += one.bytes;
+        all.between_hosts_bytes += one.between_hosts_bytes;
+        all.messages += one.messages;
+        all.between_hosts_messages += one.between_hosts_messages;
+      };
+      for (int rank = 0; rank < ranks; ++rank) {
+        UpdateShape const update{.parameter_bytes = 2, .gradient_bytes = 2, .way = way};
+        auto const traffic = plan_traffic(Plan(at_stage(stage), rank, ranks, micro_batches), layout,
+                                          architecture->uses(), update);
+        add(parameters, traffic.parameters);
+        add(gradients, traffic.gradients);
+      }
+      CAPTURE(stage, two_levels);
+      std::int64_t const gathered = stage == 0 ? 0 : stage == 3 ? in_passes : psi;
+      CHECK(parameters.bytes == 2 * gathered * (ranks - 1));
+      // Of what all lack, hosts lack (M-1)/M; in two levels it comes to a host once.
+      std::int64_t const far = 2 * gathered * (ranks - near) / (two_levels ? near : 1);
+      CHECK(parameters.between_hosts_bytes <= far);
+      CHECK(parameters.between_hosts_bytes >= far - (two_levels ? gathers * ranks : 0)); // shares rounded down
+      std::int64_t const reductions = stage >= 2 ? micro_batches : 1;
+      std::int64_t const again = stage == 0 ? 1 : 0; // an all_gather of the sums
+      std::int64_t const near_sums = 2 * psi * (two_levels ? (near - 1) * hosts : near - 1);
+      std::int64_t const far_sums = two_levels ? 4 * psi * (hosts - 1) : 2 * psi * (ranks - near);
+      CHECK(gradients.bytes == reductions * (near_sums + far_sums + again * 2 * psi * (ranks - 1)));
+      if (again == 0) CHECK(gradients.between_hosts_bytes == reductions * far_sums);
+
+      std::int64_t const blocks = 12 + 2;
+      CHECK(parameters.calls == ranks * (stage == 0 ? 0 : stage == 3 ? gathers : blocks));
+      CHECK(gradients.calls == ranks * reductions * blocks);
+      std::int64_t const messages = two_levels ? (near - 1) * hosts + (hosts - 1) : ranks - 1;
+      CHECK(parameters.messages == parameters.calls * messages);
+      CHECK(gradients.messages == gradients.calls * messages * (1 + again));
+      std::int64_t const far_messages = two_levels ? hosts - 1 : ranks - near;
+      CHECK(parameters.between_hosts_messages == parameters.calls * far_messages);
+      CHECK(gradients.between_hosts_messages == gradients.calls * far_messages * (1 + again));
+    }
+  }
+}
+
+TEST_CASE("of a rank's traffic on one host nothing comes from another, and what comes from others is in its bytes") {
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    Plan const plan(at_stage(stage), 1, 8, 2);
+    auto const traffic = [&](std::optional<ExchangeWay> const& way) {
+      return plan_traffic(plan, blocks(2), uses_of(2, true), {.way = way});
+    };
+    ExchangeWay const apart{.hosts = RankHosts({0, 1, 0, 1, 2, 0, 1, 2})}; // rank 1 has two others on its host
+    CHECK(traffic(std::nullopt) == traffic(ExchangeWay{.hosts = RankHosts(8)}));
+    CHECK(traffic(std::nullopt).gradients.between_hosts_bytes == 0);
+    CHECK(traffic(apart).gradients.bytes == traffic(std::nullopt).gradients.bytes);
+    CHECK(traffic(apart).parameters.bytes == traffic(std::nullopt).parameters.bytes);
+    CHECK(traffic(apart).gradients.between_hosts_messages == traffic(apart).gradients.messages / 7 * 5);
+    if (stage > 0) CHECK(7 * traffic(apart).gradients.between_hosts_bytes == 5 * traffic(apart).gradients.bytes);
+  }
+}
+
 TEST_CASE("a tree of sums costs traffic only where whole blocks are many micro-batches that are no power of two") {
   auto const calls = [](std::int64_t stage, int ranks, std::int64_t micro_batches, SumOrder sums) {
     Plan const plan({.zero = {stage}, .sums = sums}, 0, ranks, micro_batches);
