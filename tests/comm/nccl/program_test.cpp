@@ -8,11 +8,9 @@ using namespace kozero::test;
 
 namespace {
 
-std::vector<std::string> on_ranks(int ranks, std::vector<std::string> arguments) {
+std::vector<std::string> by_nccl(int ranks, std::vector<std::string> arguments) {
   arguments[0] = KOZERO_NCCL_BINARY;
-  std::vector<std::string> const launcher = {KOZERO_MPIEXEC, "-n", std::to_string(ranks)};
-  arguments.insert(arguments.begin(), launcher.begin(), launcher.end());
-  return arguments;
+  return on_ranks(ranks, std::move(arguments));
 }
 
 } // namespace
@@ -23,7 +21,7 @@ TEST_CASE("the start table says that ranks exchange by NCCL, and states are thos
   auto by = [&](std::string const& transport) {
     auto more = keys;
     more.push_back("parallel.transport=" + transport);
-    return run_program(on_ranks(3, workshop.train(transport, more)));
+    return run_program(by_nccl(3, workshop.train(transport, more)));
   };
   auto const nccl = by("auto");
   INFO(nccl.err);
@@ -44,8 +42,8 @@ TEST_CASE("a run whose NCCL fails on one rank ends at once, and says where and w
   Workshop const workshop;
   for (char const* stage : {"0", "3"}) {
     CAPTURE(stage);
-    Program program(on_ranks(3, workshop.train(stage, {"run.updates=100000", std::string("zero.stage=") + stage,
-                                                       "run.log_every=0"})),
+    Program program(by_nccl(3, workshop.train(stage, {"run.updates=100000", std::string("zero.stage=") + stage,
+                                                      "run.log_every=0"})),
                     {{"KOZERO_STAND_IN_FAILS", "1:100"}});
     auto const result = program.wait(std::chrono::seconds(60));
     INFO(result.err);
@@ -61,8 +59,8 @@ TEST_CASE("a run whose NCCL fails on one rank ends at once, and says where and w
 TEST_CASE("the self-test passes by NCCL") {
   Workshop const workshop;
   auto const result = run_program(
-      on_ranks(2, {"", "selftest", KOZERO_SOURCE_DIR "/inputs/tests/odd.yaml", "data.train=" + workshop.file("text"),
-                   "data.format=text", "run.dir=" + workshop.file("run"), "parallel.transport=nccl"}));
+      by_nccl(2, {"", "selftest", KOZERO_SOURCE_DIR "/inputs/tests/odd.yaml", "data.train=" + workshop.file("text"),
+                  "data.format=text", "run.dir=" + workshop.file("run"), "parallel.transport=nccl"}));
   INFO(result.out + result.err);
   CHECK(result.status == 0);
   CHECK(says(result.out + result.err, "selftest passed"));
