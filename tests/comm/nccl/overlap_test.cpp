@@ -99,11 +99,10 @@ TEST_CASE_METHOD(RunFixture, "messages by NCCL are spans of a lane of their own,
       std::int64_t const gathers = count(spans, "all_gather parameters");
       CHECK((stage == 3 ? gathers > updates * units : gathers == (updates + 1) * units)); // the first parameters too
 #if KOZERO_EMULATED
-      // The last unit's gradients have no pass to go beside; with the state on the host the one before has none either,
-      // since its copy down is waited for with it.
-      CHECK(passed_by(spans, "reduce_scatter gradients") >= updates * (units - 2));
-      // At stages 1 and 2 the first blocks are wanted at once, at 3 those that begin a pass.
-      CHECK(passed_by(spans, "all_gather parameters") >= updates * (units - 3));
+      // The last unit's gradients have no pass to go beside, and the first block of a pass is wanted at once. A device
+      // that is asked often enough gets on by itself, so some others may be done early.
+      CHECK(passed_by(spans, "reduce_scatter gradients") >= updates * units / 2);
+      CHECK(passed_by(spans, "all_gather parameters") >= updates * units / 4);
 #endif
     }
   }
