@@ -55,9 +55,8 @@ PlanRecord plan_run(Config const& config, BatchShape const& batch, PlannedCluste
   Config decided = config;
   decided.parallel.transport = planned_transport(config.parallel);
   std::int64_t const ranks_per_host = std::min(cluster.ranks_per_host.value_or(batch.ranks), batch.ranks);
-  ExchangeWay const way =
-      planned_way(decided.parallel.transport,
-                  RankHosts::runs_of(static_cast<int>(ranks_per_host), static_cast<int>(batch.ranks)));
+  ExchangeWay const way = planned_way(
+      decided.parallel.transport, RankHosts::runs_of(static_cast<int>(ranks_per_host), static_cast<int>(batch.ranks)));
   PlanRecord record{.version = version(),
                     .model = architecture->describe(),
                     .parameters = psi,
