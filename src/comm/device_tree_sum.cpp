@@ -36,6 +36,10 @@ struct Source {
   KOKKOS_FORCEINLINE_FUNCTION In const* of(int rank) const {
     return rank == own ? own_place : reinterpret_cast<In const*>(first + rank * distance);
   }
+  KOKKOS_FORCEINLINE_FUNCTION Source shifted(std::int64_t first_bytes, std::int64_t own_bytes) const {
+    auto const* const place = reinterpret_cast<In const*>(reinterpret_cast<char const*>(own_place) + own_bytes);
+    return {first + first_bytes, distance, place, own, count};
+  }
 };
 
 template <class In, int k>
@@ -85,53 +89,66 @@ enum class Ranks { few, many };
 
 template <class In, class Out, Ranks ranks>
 struct SumBody {
-  Source<In> from;
-  Out* to;
+  Source<In> of_first;
+  Out* to_first;
+  std::int64_t n; // of each of a series
+  SumSeries series;
 
   template <int k>
   KOKKOS_FORCEINLINE_FUNCTION void operator()(Place<k> at) const {
+    if (series.count == 1) return sum(of_first, to_first, at);
+    std::int64_t const number = at.begin / n;
+    sum(of_first.shifted(number * series.addends_bytes, number * series.own_bytes),
+        reinterpret_cast<Out*>(reinterpret_cast<char*>(to_first) + number * series.out_bytes),
+        Place<k>{at.begin - number * n});
+  }
+  template <int k>
+  KOKKOS_FORCEINLINE_FUNCTION void sum(Source<In> const& from, Out* to, Place<k> at) const {
     if constexpr (ranks == Ranks::few) {
-      put(at, sum_few<ranks_of_run>(from, 0, from.count, at));
+      put(to, at, sum_few<ranks_of_run>(from, 0, from.count, at));
     } else {
-      put(at, sum_many(from, at));
+      put(to, at, sum_many(from, at));
     }
   }
   template <int k>
-  KOKKOS_FORCEINLINE_FUNCTION void put(Place<k> at, Floats<k> const& sum) const {
+  KOKKOS_FORCEINLINE_FUNCTION void put(Out* to, Place<k> at, Floats<k> const& sum) const {
     detail::store<k>(to + at.begin, sum);
   }
   template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION void put(Place<1> at, One<T> const& sum) const {
+  KOKKOS_FORCEINLINE_FUNCTION void put(Out* to, Place<1> at, One<T> const& sum) const {
     to[at.begin] = sum.value;
   }
 };
 
 template <class In, class Out>
-void give_sum(Lane const& lane, DeviceAddends const& addends, void* untyped_out, std::int64_t n) {
+void give_sum(Lane const& lane, DeviceAddends const& addends, void* untyped_out, std::int64_t n,
+              SumSeries const& series) {
   auto const* const own = static_cast<In const*>(addends.own_place);
   auto* const out = static_cast<Out*>(untyped_out);
   Source<In> const from{static_cast<char const*>(addends.first), addends.distance_bytes, own, addends.own,
                         addends.count};
   constexpr int k = std::is_same_v<In, float> || is_half<In> ? pack_size<In> : 1;
-  bool const aligned = reinterpret_cast<std::uintptr_t>(addends.first) % 16 == 0 && addends.distance_bytes % 16 == 0 &&
-                       reinterpret_cast<std::uintptr_t>(own) % 16 == 0 &&
-                       reinterpret_cast<std::uintptr_t>(out) % 16 == 0;
+  KOZERO_ASSERT(series.count == 1 || n % 8 == 0); // no pack is of two sums
+  auto const is_aligned = [](auto... numbers) { return ((numbers % 16 == 0) && ...); };
+  bool const aligned = is_aligned(reinterpret_cast<std::uintptr_t>(addends.first),
+                                  reinterpret_cast<std::uintptr_t>(own), reinterpret_cast<std::uintptr_t>(out),
+                                  addends.distance_bytes, series.addends_bytes, series.own_bytes, series.out_bytes);
   Packs const packs = aligned ? Packs::whole : Packs::single;
   char const* const label = "kozero::tree_sum::device";
   if (addends.count <= ranks_of_run) {
-    launch_packs<k>(lane, label, n, packs, SumBody<In, Out, Ranks::few>{from, out});
+    launch_packs<k>(lane, label, series.count * n, packs, SumBody<In, Out, Ranks::few>{from, out, n, series});
   } else {
-    launch_packs<k>(lane, label, n, packs, SumBody<In, Out, Ranks::many>{from, out});
+    launch_packs<k>(lane, label, series.count * n, packs, SumBody<In, Out, Ranks::many>{from, out, n, series});
   }
 }
 
 } // namespace
 
 void device_tree_sum(Lane const& lane, DType in, DeviceAddends const& addends, DType out_type, void* out,
-                     std::int64_t n) {
+                     std::int64_t n, SumSeries const& series) {
   KOZERO_ASSERT(addends.count > 0 && 0 <= addends.own && addends.own < addends.count);
-  if (n == 0) return;
-  auto const give = [&]<class In, class Out>(In, Out) { give_sum<In, Out>(lane, addends, out, n); };
+  if (n == 0 || series.count == 0) return;
+  auto const give = [&]<class In, class Out>(In, Out) { give_sum<In, Out>(lane, addends, out, n, series); };
   auto const types = std::pair(in, out_type);
   if (types == std::pair(DType::f32, DType::f32)) return give(0.0F, 0.0F);
   if (types == std::pair(DType::bf16, DType::bf16)) return give(bf16(), bf16());

@@ -3,6 +3,7 @@
 #include "core/between_launches.hpp"
 #include "core/error.hpp"
 #include "core/heartbeat.hpp"
+#include "core/while_waiting.hpp"
 
 #include <sched.h>
 
@@ -60,6 +61,7 @@ void wait_until(std::function<bool()> const& reached) {
   Heartbeat::Wait const wait;
   while (!reached()) {
     BetweenLaunches::run();
+    WhileWaiting::look(); // a rank that others lost may be the one that is waited for
     if (reached()) return;
     sched_yield();
   }

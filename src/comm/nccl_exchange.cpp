@@ -45,18 +45,26 @@ void NcclRound::exchange_within_hosts(NcclGroup const& group) const {
 }
 
 void NcclRound::sum_within_hosts(Lane const& lane) const {
-  for (int host = 0; host < hosts_; ++host) {
-    int const owner = rank_at(host, own_near_);
-    DeviceAddends const addends{.first = incoming(0, host),
-                                .distance_bytes = hosts_ * length_ * size(),
-                                .count = near_,
-                                .own = own_near_,
-                                .own_place = in_array(owner)};
-    if (in_two_levels()) {
-      device_tree_sum(lane, whole_.type, addends, sum_type(), sum_of_host(host), run_size(owner));
-    } else {
-      device_tree_sum(lane, whole_.type, addends, whole_.type, in_array(owner), run_size(owner));
-    }
+  auto const addends_of = [this](int host) {
+    return DeviceAddends{.first = incoming(0, host),
+                         .distance_bytes = hosts_ * length_ * size(),
+                         .count = near_,
+                         .own = own_near_,
+                         .own_place = in_array(rank_at(host, own_near_))};
+  };
+  if (!in_two_levels()) {
+    return device_tree_sum(lane, whole_.type, addends_of(0), whole_.type, in_array(own_near_), run_size(own_near_));
+  }
+  int whole_runs = 0; // all hosts' but the last ones'
+  while (whole_runs < hosts_ && run_size(rank_at(whole_runs, own_near_)) == length_) ++whole_runs;
+  SumSeries const series{.count = whole_runs,
+                         .addends_bytes = length_ * size(),
+                         .own_bytes = near_ * partition_.shard_capacity() * size(),
+                         .out_bytes = length_ * sum_size()};
+  device_tree_sum(lane, whole_.type, addends_of(0), sum_type(), sum_of_host(0), length_, series);
+  for (int host = whole_runs; host < hosts_; ++host) {
+    device_tree_sum(lane, whole_.type, addends_of(host), sum_type(), sum_of_host(host),
+                    run_size(rank_at(host, own_near_)));
   }
 }
 

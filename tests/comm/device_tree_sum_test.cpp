@@ -112,6 +112,25 @@ TEMPLATE_TEST_CASE("sums of four ranks each, in fp32, add up to the sum of sixte
   CHECK(wrong == 0);
 }
 
+TEMPLATE_TEST_CASE("a series of sums is what each is alone", "", float, bf16, double) {
+  std::int64_t const n = 24;
+  std::int64_t const count = 3;
+  Pieces<TestType> const all(5, 1, n * count, n * count);
+  DeviceArray<TestType> const out(count * (n + 8));
+  SumSeries const series{.count = count,
+                         .addends_bytes = n * static_cast<std::int64_t>(sizeof(TestType)),
+                         .own_bytes = n * static_cast<std::int64_t>(sizeof(TestType)),
+                         .out_bytes = (n + 8) * static_cast<std::int64_t>(sizeof(TestType))};
+  device_tree_sum(Lane(), dtype_of<TestType>, all.addends(), dtype_of<TestType>, out.data(), n, series);
+  auto const sums = out.get();
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < n * count; ++i) {
+    wrong += !same_bits(sums[static_cast<std::size_t>(i / n * (n + 8) + i % n)], sum_over_ranks<TestType>(1, 5, i));
+  }
+  CHECK(wrong == 0);
+  CHECK(same_bits(sums[static_cast<std::size_t>(n)], TestType{})); // between two
+}
+
 TEST_CASE("what has no sum over ranks is refused") {
   DeviceArray<float> const x(8);
   DeviceAddends const addends{.first = x.data(), .distance_bytes = 4, .count = 2, .own = 0, .own_place = x.data()};

@@ -25,6 +25,12 @@ TEST_CASE("work beats, and spinning in a wait does not") {
   CHECK(!heartbeat().read().waits);
 }
 
+TEST_CASE("a wait within another one is a part of it") {
+  Heartbeat::Wait const outer;
+  { Heartbeat::Wait const inner; }
+  CHECK(heartbeat().read().waits);
+}
+
 TEST_CASE("collectives are counted and named") {
   auto const before = heartbeat().read().collectives;
   heartbeat().reach("all_gather", "parameters");

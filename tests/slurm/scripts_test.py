@@ -319,6 +319,36 @@ class Array(ScriptTest):
             self.assertEqual((row["loss"], row["val_loss"]), (str(end["loss"]), str(end["val_loss"])))
 
 
+class NcclCheck(ScriptTest):
+    """nccl-check, by MPI, as no device is here"""
+
+    def check(self, *transports):
+        """The exit status, and the log, of a check by those ways."""
+        self.slurm.environment["NCCL_CHECK_MODEL"] = "model.layers=1 model.heads=1 model.width=16 model.context=16"
+        name = "-".join(transports)
+        job = self.slurm.run("sbatch", "--parsable", f"--output={self.folder}/{name}.log", *SMALL, "--nodes=2",
+                             "--ntasks-per-node=1", SCRIPTS / "nccl-check", self.folder / name, *transports).strip()
+        return self.wait_for_end(job, name), self.log(name)
+
+    def test_all_ways_have_the_same_states_and_their_rates_are_told(self):
+        status, log = self.check("mpi", "auto")
+        self.assertEqual(status, "0:0", log)
+        self.assertIn("==> all is as it should be", log)
+        hashes = re.findall(r"(?m)^([0-9a-f]{32})  (mpi|auto), stage ([03])$", log)
+        self.assertEqual([rest for _, *rest in hashes], [["mpi", "0"], ["mpi", "3"], ["auto", "0"], ["auto", "3"]])
+        self.assertEqual(len({state for state, *_ in hashes}), 1)
+        self.assertEqual(log.count("selftest passed"), 2)
+        self.assertRegex(log, r"reduce_scatter .* [kMG]B/s")
+
+    def test_a_way_that_cannot_be_is_a_failure_in_words(self):
+        status, log = self.check("nccl", "mpi")
+        self.assertEqual(status, "1:0", log)
+        self.assertIn("parallel.transport is nccl and cannot be (this program was built without NCCL", log)
+        self.assertIn("==> FAILED: nccl: updates at stage 3", log)
+        self.assertIn("==> FAILED: states differ, or a run came to no end", log)
+        self.assertNotIn("==> FAILED: mpi", log)
+
+
 class Chain(ScriptTest):
     """chain.sh"""
 

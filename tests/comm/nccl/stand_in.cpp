@@ -144,6 +144,11 @@ struct ncclComm {
 
   void begin_group() {
     auto& behaviour = the_behaviour;
+    if (char const* const asked = std::getenv("KOZERO_STAND_IN_FAILS")) {
+      int failing = -1;
+      int group = -1;
+      if (std::sscanf(asked, "%d:%d", &failing, &group) == 2 && failing == world_rank()) behaviour.fails_at = group;
+    }
     if (behaviour.fails_at && the_counts.groups == *behaviour.fails_at) return fail(behaviour.failure, true);
     ++the_counts.groups;
     state = State::late;
@@ -154,6 +159,9 @@ struct ncclComm {
   void post() {
     std::vector<Message> self_sends, self_receives;
     coming_bytes.clear();
+    // Which rank comes first is chance; messages to one keep their order.
+    int const first = static_cast<int>(dice()() % static_cast<unsigned>(ranks));
+    std::ranges::stable_sort(given, {}, [&](Message const& message) { return (message.peer + first) % ranks; });
     for (auto const kind : {Message::Kind::receive, Message::Kind::send}) {
       for (Message const& message : given) {
         if (message.kind != kind) continue;

@@ -11,7 +11,7 @@
 
 namespace kozero::test {
 
-/// What goes wrong, and when; tests set it.
+/// What goes wrong, and when. Tests set it; of a program by KOZERO_STAND_IN_FAILS=RANK:GROUP.
 struct NcclBehaviour {
   int most_late = 8;                         // times that a group is asked for before it begins
   std::optional<std::int64_t> fails_at = {}; // the group, from 0, in which this rank fails
