@@ -2,6 +2,7 @@
 
 #include "app/job.hpp"
 #include "comm/agree.hpp"
+#include "comm/planned.hpp"
 #include "comm/process_grid.hpp"
 #include "comm/slurm_job.hpp"
 #include "comm/survey.hpp"
@@ -146,6 +147,12 @@ void look_at_room(Config const& config, fs::path const& folder) try {
   log::warn("how much room the run's checkpoints have is not known: {}", error.what());
 }
 
+/// Of rank 0, with the transport that is there.
+RankPlan plan_of(Config config, BatchShape const& batch, TransportChoice const& exchange) {
+  config.parallel.transport = exchange.transport;
+  return plan_rank(config, batch, 0, planned_way(exchange.transport, exchange.hosts));
+}
+
 /// What was predicted beside what was measured, and how the run ended.
 void tell(RunOutcome const& outcome, RankPlan const& plan, Ledger const& ledger) {
   for (auto const& line : usage_table(plan, ledger, outcome.moved)) log::info("{}", line);
@@ -160,8 +167,8 @@ int train_by(Deck const& read, TrainArguments const& arguments, Ranks& ranks, Le
   Job const job = open_job(read, ranks, ledger);
   auto const& [deck, batch, corpus] = job;
   Config const& config = deck.config;
-  Surroundings const here{survey(ranks), ranks.description(), choose_transport(ranks, config.parallel).text,
-                          slurm_job()};
+  TransportChoice const exchange = choose_transport(ranks, config.parallel);
+  Surroundings const here{survey(ranks), ranks.description(), exchange.text, slurm_job()};
   print(start_table(config, corpus, batch, here));
   for (auto const& warning : deck.warnings) log::warn("warning: {}", warning);
   if (arguments.dry_run) {
@@ -183,7 +190,7 @@ int train_by(Deck const& read, TrainArguments const& arguments, Ranks& ranks, Le
   if (ranks.rank() == 0) look_at_room(config, input.folder);
   auto const grid = on_all_ranks(ranks, [&] { return std::make_unique<ProcessGrid>(ranks, config.parallel, ledger); });
   RunOutcome const outcome = train(input, grid->state(), ledger);
-  if (ranks.rank() == 0) tell(outcome, plan_rank(config, batch, 0), ledger);
+  if (ranks.rank() == 0) tell(outcome, plan_of(config, batch, exchange), ledger);
   return outcome.end == RunEnd::done ? exit_done : exit_stopped_early;
 }
 

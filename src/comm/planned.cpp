@@ -6,7 +6,6 @@
 #include "core/error.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace kozero {
@@ -39,11 +38,6 @@ std::unique_ptr<Collectives> PlannedRanks::make_collectives(Ledger& ledger) {
 Transport planned_transport(ParallelConfig const& parallel) {
   if (parallel.transport != Transport::automatic) return parallel.transport;
   return built_with_nccl() ? Transport::nccl : Transport::mpi;
-}
-
-std::string name_of(Transport transport) {
-  constexpr std::array<char const*, 4> names = {"auto", "nccl", "mpi", "mpi-device"};
-  return names[static_cast<std::size_t>(transport)];
 }
 
 ExchangeWay planned_way(Transport transport, RankHosts hosts) {

@@ -5,8 +5,6 @@
 #include "config/config.hpp"
 #include "layout/received.hpp"
 
-#include <string>
-
 namespace kozero {
 
 /// The place of one rank among ranks that need not be there: what a plan hands to objects that want ranks. What would
@@ -38,8 +36,6 @@ private:
 /// What a plan takes for the way of data, as it knows neither devices nor libraries of the nodes: nccl for `auto` where
 /// the program was built with it.
 Transport planned_transport(ParallelConfig const& parallel);
-/// As the deck writes it: "mpi-device".
-std::string name_of(Transport transport);
 /// NCCL makes sums in two levels where hosts allow it, MPI in one.
 ExchangeWay planned_way(Transport transport, RankHosts hosts);
 

@@ -26,8 +26,9 @@ std::string levels(PlanRecord const& plan) {
   if (!plan.ranks_per_host) return "";
   std::int64_t const hosts = (plan.ranks + *plan.ranks_per_host - 1) / *plan.ranks_per_host;
   if (hosts == 1) return "; 1 host";
-  return fmt::format("; {} hosts of {}{} rank{}, sums {}", hosts, plan.ranks % *plan.ranks_per_host == 0 ? "" : "up to ",
-                     *plan.ranks_per_host, *plan.ranks_per_host == 1 ? "" : "s",
+  return fmt::format("; {} hosts of {}{} rank{}, sums {}", hosts,
+                     plan.ranks % *plan.ranks_per_host == 0 ? "" : "up to ", *plan.ranks_per_host,
+                     *plan.ranks_per_host == 1 ? "" : "s",
                      plan.ranks_of_first_sums ? "within hosts first and then between them" : "in one level");
 }
 
@@ -151,7 +152,8 @@ std::string predicted_table(PlanRecord const& plan) {
     return fmt::format("{:>7}{:>13}{:>13}{:>13}{:>11}{:>13}{:>13}{:>12}{:>8}\n", cells...);
   };
   std::string text = fmt::format(
-      "\nPredicted time of an update, in ms; each rank has as many windows as here. Exposed is what of the exchange no\n"
+      "\nPredicted time of an update, in ms; each rank has as many windows as here. Exposed is what of the exchange "
+      "no\n"
       "computation hides; the optimizer's step, waits and noise are left out (doc/scaling.md). A rank does {}\nand "
       "gets {} from its host, {} from others; a collective takes {} ms beside that.\n",
       format_rate(plan.rates->flops, "FLOP/s"), format_rate(plan.rates->within, "B/s"),

@@ -52,10 +52,11 @@ PlanRecord plan_run(Config const& config, BatchShape const& batch, PlannedCluste
                                  "moves may pass 2^62 bytes); make the model or batch.accumulate smaller",
                                  psi));
   }
-  Transport const transport = planned_transport(config.parallel);
+  Config decided = config;
+  decided.parallel.transport = planned_transport(config.parallel);
   std::int64_t const ranks_per_host = std::min(cluster.ranks_per_host.value_or(batch.ranks), batch.ranks);
   ExchangeWay const way = planned_way(
-      transport, RankHosts::runs_of(static_cast<int>(ranks_per_host), static_cast<int>(batch.ranks)));
+      decided.parallel.transport, RankHosts::runs_of(static_cast<int>(ranks_per_host), static_cast<int>(batch.ranks)));
   PlanRecord record{.version = version(),
                     .model = architecture->describe(),
                     .parameters = psi,
@@ -69,7 +70,7 @@ PlanRecord plan_run(Config const& config, BatchShape const& batch, PlannedCluste
                     .offload = text_of(config, "offload.optimizer"),
                     .recompute = text_of(config, "activations.recompute"),
                     .attention = attention_of(config, batch).text,
-                    .transport = name_of(transport),
+                    .transport = text_of(decided, "parallel.transport"),
                     .ranks_per_host = cluster.ranks_per_host,
                     .ranks_of_first_sums = way.ranks_of_host,
                     .offload_ratio = config.offload.ratio,

@@ -89,10 +89,7 @@ ClusterRates parse_rates(std::string_view text) {
   for (char const* const name : rate_names) {
     if (!rates.contains(name)) refuse(fmt::format("{} is missing", name), "a prediction takes all four");
   }
-  return {.flops = rates["flops"],
-          .within = rates["within"],
-          .between = rates["between"],
-          .latency = rates["latency"]};
+  return {.flops = rates["flops"], .within = rates["within"], .between = rates["between"], .latency = rates["latency"]};
 }
 
 PredictedUpdate predict_update(UpdateWork const& work, ClusterRates const& rates) {

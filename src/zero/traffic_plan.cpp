@@ -72,10 +72,9 @@ CollectiveTraffic gradients(Plan const& plan, ModelLayout const& layout, std::in
   MessageCount const messages = messages_of(way, plan.rank());
   if (plan.optimizer() == Plan::Keep::whole) { // every rank needs all sums
     MessageCount const both{2 * messages.all, 2 * messages.between_hosts};
-    return calls("all_reduce", plan, layout, times, both,
-                 [&](Partition const& partition, int rank) {
-                   return received_in_all_reduce(partition, rank, way, element);
-                 });
+    return calls("all_reduce", plan, layout, times, both, [&](Partition const& partition, int rank) {
+      return received_in_all_reduce(partition, rank, way, element);
+    });
   }
   return calls("reduce_scatter", plan, layout, times, messages, [&](Partition const& partition, int rank) {
     return received_in_reduce_scatter(partition, rank, way, element);

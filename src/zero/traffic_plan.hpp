@@ -33,9 +33,9 @@ struct UpdateTraffic {
 
 /// What of an update decides how much it moves, beside the plan and the model.
 struct UpdateShape {
-  std::int64_t parameter_bytes = 4; // of an element of the compute type
-  std::int64_t gradient_bytes = 4;  // of an element of the gradients
-  std::int64_t host_elements = 0;   // of what this rank updates, that the host updates
+  std::int64_t parameter_bytes = 4;    // of an element of the compute type
+  std::int64_t gradient_bytes = 4;     // of an element of the gradients
+  std::int64_t host_elements = 0;      // of what this rank updates, that the host updates
   std::optional<ExchangeWay> way = {}; // none: all ranks on one host, each hears from every other one
 };
 

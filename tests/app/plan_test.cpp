@@ -119,8 +119,10 @@ TEST_CASE("plan --json says all of it to scripts") {
 
 TEST_CASE("plan names the transport, and with hosts what comes from the own one and from others") {
   CHECK(contains(plan({"parallel.transport=mpi-device"}).out, {"\ntransport   mpi-device\n"}));
-  std::vector<std::string> const hosts = {"--ranks", "1024", "--ranks-per-host", "8", "zero.stage=1",
-                                          "parallel.transport=nccl", "--rates", "flops=1e9,within=1e9,between=1e8,latency=1e-5"};
+  std::vector<std::string> const hosts = {"--ranks",          "1024",
+                                          "--ranks-per-host", "8",
+                                          "zero.stage=1",     "parallel.transport=nccl",
+                                          "--rates",          "flops=1e9,within=1e9,between=1e8,latency=1e-5"};
   auto const page = plan(hosts);
   INFO(page.out << page.err);
   CHECK(page.status == 0);

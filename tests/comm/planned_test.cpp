@@ -1,7 +1,5 @@
 #include "comm/planned.hpp"
 
-#include "comm/nccl.hpp"
-
 #include "support/catch.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/world.hpp"
@@ -48,20 +46,18 @@ TEST_CASE("planned ranks and collectives refuse all that needs others") {
 }
 
 TEST_CASE("the transport is the deck's, and of auto NCCL where the program has it") {
-  CHECK(planned_transport({.transport = Transport::nccl}) == PlannedTransport::nccl);
-  CHECK(planned_transport({.transport = Transport::mpi}) == PlannedTransport::mpi);
-  CHECK(planned_transport({.transport = Transport::mpi_device}) == PlannedTransport::mpi_device);
-  CHECK(planned_transport({}) == (built_with_nccl() ? PlannedTransport::nccl : PlannedTransport::mpi));
-  CHECK(name_of(PlannedTransport::nccl) == "nccl");
-  CHECK(name_of(PlannedTransport::mpi_device) == "mpi-device");
+  CHECK(planned_transport({.transport = Transport::nccl}) == Transport::nccl);
+  CHECK(planned_transport({.transport = Transport::mpi}) == Transport::mpi);
+  CHECK(planned_transport({.transport = Transport::mpi_device}) == Transport::mpi_device);
+  CHECK(planned_transport({}) == (built_with_nccl() ? Transport::nccl : Transport::mpi));
 }
 
 TEST_CASE("NCCL alone makes sums in two levels, and only where hosts allow it") {
-  for (PlannedTransport const transport : {PlannedTransport::mpi, PlannedTransport::mpi_device}) {
+  for (Transport const transport : {Transport::mpi, Transport::mpi_device}) {
     CHECK(planned_way(transport, RankHosts::runs_of(4, 16)).ranks_of_host == std::nullopt);
   }
-  CHECK(planned_way(PlannedTransport::nccl, RankHosts::runs_of(4, 16)).ranks_of_host == 4);
-  CHECK(planned_way(PlannedTransport::nccl, RankHosts::runs_of(3, 12)).ranks_of_host == std::nullopt);
-  CHECK(planned_way(PlannedTransport::nccl, RankHosts(16)).ranks_of_host == std::nullopt);
-  CHECK(!planned_way(PlannedTransport::nccl, RankHosts::runs_of(4, 16)).hosts.together(3, 4));
+  CHECK(planned_way(Transport::nccl, RankHosts::runs_of(4, 16)).ranks_of_host == 4);
+  CHECK(planned_way(Transport::nccl, RankHosts::runs_of(3, 12)).ranks_of_host == std::nullopt);
+  CHECK(planned_way(Transport::nccl, RankHosts(16)).ranks_of_host == std::nullopt);
+  CHECK(!planned_way(Transport::nccl, RankHosts::runs_of(4, 16)).hosts.together(3, 4));
 }

@@ -145,8 +145,9 @@ std::vector<ExchangeWay> ways_of(std::vector<int> const& hosts) {
 }
 
 /// With every way of ranks to be on hosts and to exchange, sizes and types.
-void for_each_exchange(int most_ranks, std::function<void(std::vector<int> const&, ExchangeWay const&, std::int64_t,
-                                                          ElementBytes const&)> const& see) {
+void for_each_exchange(
+    int most_ranks,
+    std::function<void(std::vector<int> const&, ExchangeWay const&, std::int64_t, ElementBytes const&)> const& see) {
   for_each_way(most_ranks, [&](std::vector<int> const& hosts) {
     for (ExchangeWay const& way : ways_of(hosts)) {
       for (std::int64_t const size : sizes) {
@@ -159,8 +160,8 @@ void for_each_exchange(int most_ranks, std::function<void(std::vector<int> const
 /// In two levels what comes to a host counts for its ranks in equal shares, rounded down to bytes.
 bool agrees(Received const& told, Post const& post, int rank, ExchangeWay const& way) {
   Received const& came = post.came(rank);
-  std::int64_t const far = way.ranks_of_host ? post.came_to_host_of(rank) / *way.ranks_of_host
-                                             : came.between_hosts_bytes;
+  std::int64_t const far =
+      way.ranks_of_host ? post.came_to_host_of(rank) / *way.ranks_of_host : came.between_hosts_bytes;
   return told == Received{came.elements, came.bytes, far};
 }
 
@@ -201,61 +202,61 @@ TEST_CASE("sums are made in two levels just where hosts hold equal runs of a pow
 }
 
 TEST_CASE("a reduce_scatter brings what messages bring, and the owner has every rank's addend once") {
-  for_each_exchange(12, [](std::vector<int> const& hosts, ExchangeWay const& way, std::int64_t size,
-                           ElementBytes const& element) {
-    auto const ranks = static_cast<int>(hosts.size());
-    Partition const partition(size, ranks);
-    Post post(partition, hosts, element);
-    Holds holds(hosts.size());
-    for (int rank = 0; rank < ranks; ++rank) holds.at(rank).assign(hosts.size(), 1U << rank);
-    if (way.ranks_of_host) send_parts_in_two_levels(post, holds, ranks, *way.ranks_of_host);
-    if (!way.ranks_of_host) send_parts(post, holds, ranks);
-    CAPTURE(hosts, size, element.moved, way.ranks_of_host.value_or(0));
-    for (int rank = 0; rank < ranks; ++rank) {
-      REQUIRE(holds.at(rank).at(rank) == (1U << ranks) - 1);
-      REQUIRE(received_in_reduce_scatter(partition, rank, way, element) == post.came(rank));
-    }
-  });
+  for_each_exchange(
+      12, [](std::vector<int> const& hosts, ExchangeWay const& way, std::int64_t size, ElementBytes const& element) {
+        auto const ranks = static_cast<int>(hosts.size());
+        Partition const partition(size, ranks);
+        Post post(partition, hosts, element);
+        Holds holds(hosts.size());
+        for (int rank = 0; rank < ranks; ++rank) holds.at(rank).assign(hosts.size(), 1U << rank);
+        if (way.ranks_of_host) send_parts_in_two_levels(post, holds, ranks, *way.ranks_of_host);
+        if (!way.ranks_of_host) send_parts(post, holds, ranks);
+        CAPTURE(hosts, size, element.moved, way.ranks_of_host.value_or(0));
+        for (int rank = 0; rank < ranks; ++rank) {
+          REQUIRE(holds.at(rank).at(rank) == (1U << ranks) - 1);
+          REQUIRE(received_in_reduce_scatter(partition, rank, way, element) == post.came(rank));
+        }
+      });
 }
 
 TEST_CASE("an all_gather brings what messages bring, and in two levels each part to a host once") {
-  for_each_exchange(12, [](std::vector<int> const& hosts, ExchangeWay const& way, std::int64_t size,
-                           ElementBytes const& element) {
-    auto const ranks = static_cast<int>(hosts.size());
-    Partition const partition(size, ranks);
-    Post post(partition, hosts, element);
-    for (int owner = 0; owner < ranks; ++owner) send_whole(post, hosts, owner, way.ranks_of_host.has_value());
-    CAPTURE(hosts, size, element.moved, way.ranks_of_host.value_or(0));
-    for (int rank = 0; rank < ranks; ++rank) {
-      REQUIRE(agrees(received_in_all_gather(partition, rank, way, element), post, rank, way));
-      Received const both = received_in_reduce_scatter(partition, rank, way, element) +
-                            received_in_all_gather(partition, rank, way, element);
-      REQUIRE(received_in_all_reduce(partition, rank, way, element) == both);
-    }
-  });
+  for_each_exchange(
+      12, [](std::vector<int> const& hosts, ExchangeWay const& way, std::int64_t size, ElementBytes const& element) {
+        auto const ranks = static_cast<int>(hosts.size());
+        Partition const partition(size, ranks);
+        Post post(partition, hosts, element);
+        for (int owner = 0; owner < ranks; ++owner) send_whole(post, hosts, owner, way.ranks_of_host.has_value());
+        CAPTURE(hosts, size, element.moved, way.ranks_of_host.value_or(0));
+        for (int rank = 0; rank < ranks; ++rank) {
+          REQUIRE(agrees(received_in_all_gather(partition, rank, way, element), post, rank, way));
+          Received const both = received_in_reduce_scatter(partition, rank, way, element) +
+                                received_in_all_gather(partition, rank, way, element);
+          REQUIRE(received_in_all_reduce(partition, rank, way, element) == both);
+        }
+      });
 }
 
 TEST_CASE("a broadcast brings the array to all but its root, and in two levels to each other host once") {
-  for_each_exchange(8, [](std::vector<int> const& hosts, ExchangeWay const& way, std::int64_t size,
-                          ElementBytes const& element) {
-    auto const ranks = static_cast<int>(hosts.size());
-    for (int root = 0; root < ranks; ++root) {
-      Partition const all_of_root(size, 1); // whose one part is handed to the root
-      Post post(all_of_root, hosts, element);
-      std::map<int, int> gate; // the rank of each host that the root sends to
-      for (int rank = 0; rank < ranks; ++rank) {
-        if (rank == root) continue;
-        bool const far = hosts.at(rank) != hosts.at(root);
-        auto const known = gate.try_emplace(hosts.at(rank), rank);
-        bool const passed_on = way.ranks_of_host && far && !known.second;
-        post.send(passed_on ? known.first->second : root, rank, 0, Post::Kind::values);
-      }
-      CAPTURE(hosts, size, root, way.ranks_of_host.value_or(0));
-      for (int rank = 0; rank < ranks; ++rank) {
-        REQUIRE(agrees(received_in_broadcast(size, rank, root, way, element), post, rank, way));
-      }
-    }
-  });
+  for_each_exchange(
+      8, [](std::vector<int> const& hosts, ExchangeWay const& way, std::int64_t size, ElementBytes const& element) {
+        auto const ranks = static_cast<int>(hosts.size());
+        for (int root = 0; root < ranks; ++root) {
+          Partition const all_of_root(size, 1); // whose one part is handed to the root
+          Post post(all_of_root, hosts, element);
+          std::map<int, int> gate; // the rank of each host that the root sends to
+          for (int rank = 0; rank < ranks; ++rank) {
+            if (rank == root) continue;
+            bool const far = hosts.at(rank) != hosts.at(root);
+            auto const known = gate.try_emplace(hosts.at(rank), rank);
+            bool const passed_on = way.ranks_of_host && far && !known.second;
+            post.send(passed_on ? known.first->second : root, rank, 0, Post::Kind::values);
+          }
+          CAPTURE(hosts, size, root, way.ranks_of_host.value_or(0));
+          for (int rank = 0; rank < ranks; ++rank) {
+            REQUIRE(agrees(received_in_broadcast(size, rank, root, way, element), post, rank, way));
+          }
+        }
+      });
 }
 
 TEST_CASE("two levels bring hosts less in all: of sums one for each host, of parts each once") {

@@ -183,13 +183,12 @@ TEST_CASE("bytes are told in the unit that suits them") {
 }
 
 TEST_CASE("a plan of 1024 ranks is made in seconds, and tells traffic and times by hosts") {
-  Config config = config_of(gpt2_model({.layers = 48, .heads = 25, .width = 1600, .context = 1024, .vocabulary = 50257}),
-                            3);
+  Config config =
+      config_of(gpt2_model({.layers = 48, .heads = 25, .width = 1600, .context = 1024, .vocabulary = 50257}), 3);
   config.parallel.transport = Transport::nccl;
   BatchShape const batch{.micro = 1, .accumulate = 4, .ranks = 1024};
   PlannedCluster const cluster{
-      .ranks_per_host = 8,
-      .rates = ClusterRates{.flops = 4.5e14, .within = 3e11, .between = 4.5e10, .latency = 2e-5}};
+      .ranks_per_host = 8, .rates = ClusterRates{.flops = 4.5e14, .within = 3e11, .between = 4.5e10, .latency = 2e-5}};
   auto const start = std::chrono::steady_clock::now();
   PlanRecord const plan = plan_run(config, batch, cluster);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));

@@ -107,8 +107,8 @@ TEST_CASE("on 1024 ranks all together receive what the formula says, at every st
   constexpr int near = 8;
   constexpr int hosts = ranks / near;
   constexpr std::int64_t micro_batches = 3;
-  auto const architecture = architecture_of(gpt2_model(
-      {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocabulary = 50257, .tied = false}));
+  auto const architecture = architecture_of(
+      gpt2_model({.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocabulary = 50257, .tied = false}));
   ModelLayout const layout = architecture->layout();
   std::int64_t const psi = parameter_count(layout);
   // Gathered at stage 3: all in both passes, but embedding, last layer and head once; the first layer is still there
@@ -130,8 +130,8 @@ TEST_CASE("on 1024 ranks all together receive what the formula says, at every st
       };
       for (int rank = 0; rank < ranks; ++rank) {
         UpdateShape const update{.parameter_bytes = 2, .gradient_bytes = 2, .way = way};
-        auto const traffic = plan_traffic(Plan(at_stage(stage), rank, ranks, micro_batches), layout,
-                                          architecture->uses(), update);
+        auto const traffic =
+            plan_traffic(Plan(at_stage(stage), rank, ranks, micro_batches), layout, architecture->uses(), update);
         add(parameters, traffic.parameters);
         add(gradients, traffic.gradients);
       }
