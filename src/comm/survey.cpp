@@ -1,48 +1,29 @@
 #include "comm/survey.hpp"
 
+#include "comm/rank_list.hpp"
 #include "core/error.hpp"
 #include "core/kokkos.hpp"
 
-#include <hwloc.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <memory>
+#include <map>
 #include <sstream>
+#include <utility>
 
 namespace kozero {
 
 namespace {
 
-using Topology = std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)>;
+constexpr char between_fields = '\t';
 
-// Null where hwloc finds nothing out; then each processor counts as a core.
-Topology load_topology() {
-  hwloc_topology_t handle = nullptr;
-  if (hwloc_topology_init(&handle) != 0) return {nullptr, &hwloc_topology_destroy};
-  Topology topology(handle, &hwloc_topology_destroy);
-  if (hwloc_topology_load(handle) != 0) topology.reset();
-  return topology;
-}
-
-std::size_t core_of(hwloc_topology_t topology, std::size_t processor) {
-  hwloc_obj_t const unit =
-      topology ? hwloc_get_pu_obj_by_os_index(topology, static_cast<unsigned>(processor)) : nullptr;
-  hwloc_obj_t const core = unit ? hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, unit) : nullptr;
-  return core ? core->logical_index : processor;
-}
-
-// One line of text a rank travels to the others; host names have no blanks.
-std::string write(RankPlace const& place) {
-  return fmt::format("{} {} {} {} {}", place.host, place.threads, place.host_processors, place.processors.to_string(),
-                     place.cores.to_string());
-}
-
-RankPlace read(std::string const& line) {
-  RankPlace place;
-  std::istringstream(line) >> place.host >> place.threads >> place.host_processors >> place.processors >> place.cores;
-  return place;
+std::vector<std::string> split(std::string const& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  return parts;
 }
 
 bool contains(ProcessorMask const& outer, ProcessorMask const& inner) { return (inner & ~outer).none(); }
@@ -82,9 +63,66 @@ std::string describe_binding(std::vector<RankPlace> const& places) {
   return fmt::format("{} (rank 0 on {})", kind, to_text(places.front().processors));
 }
 
+/// Ranks by the host and device that they compute on.
+std::map<std::pair<std::string, std::string>, std::vector<int>> ranks_by_device(std::vector<RankPlace> const& places) {
+  std::map<std::pair<std::string, std::string>, std::vector<int>> ranks;
+  for (std::size_t r = 0; r < places.size(); ++r) {
+    if (places[r].device) ranks[{places[r].host, places[r].device->identity.uuid}].push_back(static_cast<int>(r));
+  }
+  return ranks;
+}
+
+bool is_far(RankPlace const& place) {
+  if (!place.device || !place.device->node || place.nodes.empty()) return false;
+  return std::ranges::find(place.nodes, *place.device->node) == place.nodes.end();
+}
+
+std::string describe_device(RankPlace const& place) {
+  auto const& [identity, node, cards] = *place.device;
+  std::string text = fmt::format("rank 0 on {} at {}", identity.uuid, identity.address);
+  if (node) text += fmt::format(", NUMA node {}", *node);
+  if (!cards.empty()) text += fmt::format(", network card{} {}", cards.size() == 1 ? "" : "s", fmt::join(cards, ", "));
+  return text;
+}
+
+/// "NVIDIA H200", or the names that differ.
+std::string names_of_devices(std::vector<RankPlace> const& places) {
+  std::vector<std::string> names;
+  for (auto const& place : places) {
+    if (place.device && std::ranges::find(names, place.device->identity.name) == names.end()) {
+      names.push_back(place.device->identity.name);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 void widen(Survey::Range& range, int value) {
   range.least = std::min(range.least, value);
   range.most = std::max(range.most, value);
+}
+
+void survey_devices(std::vector<RankPlace> const& places, Survey& result) {
+  if (!places.front().device) return;
+  std::map<std::string, int> devices_of_host;
+  for (auto const& [where, ranks] : ranks_by_device(places)) {
+    auto const& [host, device] = where;
+    ++devices_of_host[host];
+    if (ranks.size() == 1) continue;
+    result.shared_devices.push_back(fmt::format("{} on host {} share device {}", name_ranks(ranks), host, device));
+  }
+  Survey::Range a_host{static_cast<int>(places.size()), 1};
+  for (auto const& [host, devices] : devices_of_host) {
+    widen(a_host, devices);
+    auto const sees_one = [&, name = host](RankPlace const& place) {
+      return place.host != name || (place.device && place.device->identity.visible == 1);
+    };
+    result.devices_are_hidden |= devices > 1 && std::ranges::all_of(places, sees_one);
+  }
+  result.devices =
+      fmt::format("{} a host: {}; {}", to_text(a_host), names_of_devices(places), describe_device(places.front()));
+  for (std::size_t r = 0; r < places.size(); ++r) {
+    if (is_far(places[r])) result.ranks_far_from_device.push_back(static_cast<int>(r));
+  }
 }
 
 } // namespace
@@ -95,17 +133,50 @@ std::string host_name() {
   return name.data();
 }
 
+RankPlace::Device place_of_device(DeviceIdentity const& identity, Topology const& topology) {
+  auto const [node, cards] = topology.near(identity.address);
+  return {identity, node, cards};
+}
+
+// Names have no tabs, and those of hosts and cards no blanks or commas.
+std::string write_place(RankPlace const& place) {
+  std::string line = fmt::format("{} {} {} {} {}\t{}", place.host, place.threads, place.host_processors,
+                                 place.processors.to_string(), place.cores.to_string(), fmt::join(place.nodes, ","));
+  if (!place.device) return line;
+  auto const& [identity, node, cards] = *place.device;
+  return line + fmt::format("\t{}\t{}\t{}\t{}\t{}\t{}", identity.name, identity.uuid, identity.address,
+                            identity.visible, node.value_or(-1), fmt::join(cards, ","));
+}
+
+RankPlace read_place(std::string const& line) {
+  RankPlace place;
+  auto fields = split(line, between_fields);
+  std::istringstream(fields.at(0)) >> place.host >> place.threads >> place.host_processors >> place.processors >>
+      place.cores;
+  fields.resize(std::max<std::size_t>(fields.size(), 2));
+  for (auto const& node : split(fields[1], ',')) place.nodes.push_back(std::stoi(node));
+  if (fields.size() < 7) return place;
+  fields.resize(8); // no cards, no field
+  int const node = std::stoi(fields[6]);
+  place.device = {
+      .identity = {.name = fields[2], .uuid = fields[3], .address = fields[4], .visible = std::stoi(fields[5])},
+      .node = node < 0 ? std::nullopt : std::optional(node),
+      .cards = split(fields[7], ',')};
+  return place;
+}
+
 RankPlace find_place() {
-  Topology const topology = load_topology();
+  Topology const topology = Topology::of_this_host();
   RankPlace place;
   place.host = host_name();
   place.threads = static_cast<int>(HostExec().concurrency());
   place.processors = allowed_processors();
-  int const known = topology ? hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_PU) : 0;
-  place.host_processors = std::max(known, static_cast<int>(place.processors.count()));
+  place.host_processors = std::max(topology.processors(), static_cast<int>(place.processors.count()));
   for (std::size_t p = 0; p < place.processors.size(); ++p) {
-    if (place.processors[p]) place.cores.set(core_of(topology.get(), p));
+    if (place.processors[p]) place.cores.set(topology.core_of(p));
   }
+  place.nodes = topology.nodes_of(place.processors);
+  if (auto const identity = device_identity()) place.device = place_of_device(*identity, topology);
   return place;
 }
 
@@ -133,12 +204,13 @@ Survey summarise(std::vector<RankPlace> const& places) {
           })));
   }
   result.binding = describe_binding(places);
+  survey_devices(places, result);
   return result;
 }
 
 Survey survey(Ranks& ranks) {
   std::vector<RankPlace> places;
-  for (std::string const& line : ranks.gather(write(find_place()))) places.push_back(read(line));
+  for (std::string const& line : ranks.gather(write_place(find_place()))) places.push_back(read_place(line));
   return summarise(places);
 }
 

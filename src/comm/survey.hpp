@@ -1,7 +1,10 @@
 #pragma once
 #include "comm/ranks.hpp"
+#include "comm/topology.hpp"
+#include "core/device.hpp"
 #include "core/processors.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,15 @@ struct RankPlace {
   int host_processors = 1;  // all that the host has
   ProcessorMask processors; // that the rank may run on
   ProcessorMask cores;      // of those processors, by number of the core on its host
+  std::vector<int> nodes;   // NUMA nodes of those processors
+
+  /// The accelerator that the rank computes on, and what is near it.
+  struct Device {
+    DeviceIdentity identity;
+    std::optional<int> node;        // NUMA node
+    std::vector<std::string> cards; // network cards
+  };
+  std::optional<Device> device; // none where the device is the host
 };
 
 /// What the start-up table says about ranks, hosts and threads.
@@ -33,6 +45,12 @@ struct Survey {
   bool threads_exceed_processors = false;
   /// "none: any processor of the host (rank 0 on 0-31)"
   std::string binding;
+
+  /// "8 a host: NVIDIA H200; rank 0 on GPU-…, NUMA node 0, network card mlx5_0"; empty where the device is the host.
+  std::string devices;
+  std::vector<std::string> shared_devices; // "ranks 0-1 on host a share GPU-…"
+  std::vector<int> ranks_far_from_device;  // whose processors are all on other NUMA nodes than their device
+  bool devices_are_hidden = false; // ranks of a host see one device each, and not the same: the others' are hidden
 };
 
 /// This process' place, as the system and hwloc know it.
@@ -40,6 +58,13 @@ RankPlace find_place();
 
 /// Of this host, as the system calls it; without blanks.
 std::string host_name();
+
+/// Of a place, as it travels between ranks: one line.
+std::string write_place(RankPlace const& place);
+RankPlace read_place(std::string const& line);
+
+/// What is near a device.
+RankPlace::Device place_of_device(DeviceIdentity const& identity, Topology const& topology);
 
 /// The table's content from the places of all ranks, by rank.
 Survey summarise(std::vector<RankPlace> const& places);

@@ -1,5 +1,6 @@
 #include "plan/start_table.hpp"
 
+#include "comm/rank_list.hpp"
 #include "config/schema.hpp"
 #include "core/format.hpp"
 #include "core/kokkos.hpp"
@@ -62,6 +63,7 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
                            survey.hosts.size() == 1 ? "" : "s", to_text(survey.ranks_per_host), ranks));
   if (survey.ranks > 1) row("exchange", exchange);
   row("threads", fmt::format("{} a rank; binding {}", to_text(survey.threads_per_rank), survey.binding));
+  if (!survey.devices.empty()) row("devices", survey.devices);
   row("backend", fmt::format("Kokkos {} {}, {}", kokkos_version(), DeviceExec::name(), gemm_backend()));
   row("attention", attention_of(config, batch).text);
   row("libraries", library_versions());
@@ -92,6 +94,23 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
     table.warnings.emplace_back(
         "threads exceed processors; set OMP_NUM_THREADS to the processors a rank has, or leave it "
         "unset");
+  }
+  for (auto const& shared : survey.shared_devices) {
+    table.warnings.push_back(fmt::format("{} (each has a part of its memory and speed, and messages go through host "
+                                         "memory); start one rank a device",
+                                         shared));
+  }
+  if (!survey.ranks_far_from_device.empty()) {
+    table.warnings.push_back(fmt::format("processors and device of {} are on different NUMA nodes (copies between them "
+                                         "cross the sockets' link); bind ranks to the processors near their devices: "
+                                         "srun --cpu-bind=map_ldom or --cpu-bind=mask_cpu",
+                                         name_ranks(survey.ranks_far_from_device)));
+  }
+  if (survey.devices_are_hidden) {
+    table.warnings.emplace_back(
+        "each rank sees one device and not those of the others on its host (as with "
+        "--gpus-per-task, --gpu-bind=single or CUDA_VISIBLE_DEVICES of its own), so that NCCL may "
+        "not go from device to device; use --gpus-per-node with --gpu-bind=none");
   }
   std::ranges::copy(corpus.doubts(), std::back_inserter(table.warnings));
   if (corpus.train.windows < batch.global()) {

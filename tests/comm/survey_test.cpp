@@ -18,6 +18,17 @@ RankPlace place(std::string host, int threads, ProcessorMask processors) {
   return {std::move(host), threads, 8, processors, processors};
 }
 
+/// A rank beside a device of its host, on processors of NUMA node `node`.
+RankPlace beside(std::string host, std::string device, int device_node, int node, int visible = 4) {
+  RankPlace rank = place(std::move(host), 1, range(0, 7));
+  rank.nodes = {node};
+  rank.device = {
+      .identity = {.name = "NVIDIA H200", .uuid = std::move(device), .address = "0000:1b:00.0", .visible = visible},
+      .node = device_node,
+      .cards = {"mlx5_0", "mlx5_1"}};
+  return rank;
+}
+
 } // namespace
 
 TEST_CASE("unbound ranks that fit are no reason to warn") {
@@ -85,5 +96,63 @@ TEST_CASE_METHOD(World, "the survey of this run is the same on all ranks and tel
   // With one thread a rank, ranks exceed processors exactly where threads do (no binding by the launcher here).
   if (s.binding.rfind("none", 0) == 0 && s.threads_per_rank.most == 1) {
     CHECK(s.threads_exceed_processors == (world.size() > static_cast<int>(here.processors.count())));
+  }
+}
+
+TEST_CASE("ranks with a device each are told of, with what is near") {
+  Survey const s = summarise({beside("a", "GPU-1", 0, 0), beside("a", "GPU-2", 0, 0), beside("b", "GPU-3", 1, 1)});
+  CHECK(s.devices == "1 to 2 a host: NVIDIA H200; rank 0 on GPU-1 at 0000:1b:00.0, NUMA node 0, network cards mlx5_0, "
+                     "mlx5_1");
+  CHECK(s.shared_devices.empty());
+  CHECK(s.ranks_far_from_device.empty());
+  CHECK_FALSE(s.devices_are_hidden);
+  CHECK(summarise({place("a", 1, range(0, 0))}).devices.empty());
+}
+
+TEST_CASE("ranks that share a device are named; the same name on another host is another device") {
+  Survey const s = summarise({beside("a", "GPU-1", 0, 0), beside("a", "GPU-2", 0, 0), beside("a", "GPU-1", 0, 0),
+                              beside("a", "GPU-1", 0, 0), beside("b", "GPU-2", 0, 0)});
+  CHECK(s.shared_devices == std::vector<std::string>{"ranks 0, 2-3 on host a share device GPU-1"});
+}
+
+TEST_CASE("ranks far from their devices are named, but not where they may run near them too") {
+  RankPlace both = beside("a", "GPU-3", 1, 0);
+  both.nodes = {0, 1};
+  RankPlace unknown = beside("a", "GPU-4", 0, 1);
+  unknown.device->node.reset();
+  Survey const s = summarise({beside("a", "GPU-1", 0, 1), beside("a", "GPU-2", 0, 0), both, unknown});
+  CHECK(s.ranks_far_from_device == std::vector{0});
+}
+
+TEST_CASE("ranks that each see one device of several on their host are known as such") {
+  CHECK(summarise({beside("a", "GPU-1", 0, 0, 1), beside("a", "GPU-2", 0, 0, 1)}).devices_are_hidden);
+  CHECK_FALSE(summarise({beside("a", "GPU-1", 0, 0, 1), beside("b", "GPU-2", 0, 0, 1)}).devices_are_hidden);
+  CHECK_FALSE(summarise({beside("a", "GPU-1", 0, 0, 1), beside("a", "GPU-1", 0, 0, 1)}).devices_are_hidden);
+  CHECK_FALSE(summarise({beside("a", "GPU-1", 0, 0, 2), beside("a", "GPU-2", 0, 0, 2)}).devices_are_hidden);
+}
+
+TEST_CASE("a place comes to another rank as it was") {
+  for (RankPlace sent : {place("a", 3, range(2, 5)), beside("node-1", "GPU-1a", 1, 0)}) {
+    for (bool const bare : {false, true}) {
+      if (bare && sent.device) {
+        sent.device->node.reset();
+        sent.device->cards.clear();
+      }
+      RankPlace const got = read_place(write_place(sent));
+      CHECK(got.host == sent.host);
+      CHECK(got.threads == sent.threads);
+      CHECK(got.host_processors == sent.host_processors);
+      CHECK(got.processors == sent.processors);
+      CHECK(got.cores == sent.cores);
+      CHECK(got.nodes == sent.nodes);
+      REQUIRE(got.device.has_value() == sent.device.has_value());
+      if (!sent.device) continue;
+      CHECK(got.device->identity.name == sent.device->identity.name);
+      CHECK(got.device->identity.uuid == sent.device->identity.uuid);
+      CHECK(got.device->identity.address == sent.device->identity.address);
+      CHECK(got.device->identity.visible == sent.device->identity.visible);
+      CHECK(got.device->node == sent.device->node);
+      CHECK(got.device->cards == sent.device->cards);
+    }
   }
 }

@@ -1,5 +1,6 @@
 #include "comm/watch/judgement.hpp"
 
+#include "comm/rank_list.hpp"
 #include "core/error.hpp"
 #include "core/format.hpp"
 
@@ -23,19 +24,6 @@ std::vector<int> ranks_that(std::span<RankState const> ranks, Is const& is) {
     if (is(ranks[r])) found.push_back(static_cast<int>(r));
   }
   return found;
-}
-
-/// 0, 2-7
-std::string numbers(std::vector<int> const& ranks) {
-  std::string text;
-  for (std::size_t first = 0; first < ranks.size();) {
-    std::size_t last = first;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    text += text.empty() ? "" : ", ";
-    text += first == last ? fmt::format("{}", ranks[first]) : fmt::format("{}-{}", ranks[first], ranks[last]);
-    first = last + 1;
-  }
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", text);
 }
 
 std::string why(Fault fault, std::size_t culprits, std::int64_t ticks) {
@@ -106,7 +94,7 @@ std::string describe_places(std::span<RankState const> ranks) {
   std::string text;
   for (std::size_t g = 0; g < std::min(groups.size(), most_lines); ++g) {
     auto const& [place, members] = groups[g];
-    text += fmt::format("\n  {} {}", numbers(members), to_text(place, members.size() == 1));
+    text += fmt::format("\n  {} {}", kozero::name_ranks(members), to_text(place, members.size() == 1));
   }
   if (groups.size() > most_lines) text += fmt::format("\n  and {} places more", groups.size() - most_lines);
   return text;
@@ -141,8 +129,8 @@ std::string name_ranks(std::vector<int> const& ranks, std::span<RankState const>
   bool const many = hosts.size() > most_hosts;
   std::size_t const n_hosts = hosts.size();
   hosts.resize(std::min(hosts.size(), most_hosts));
-  return fmt::format("{} on {} {}{}", numbers(ranks), n_hosts == 1 ? "host" : "hosts", fmt::join(hosts, ", "),
-                     many ? fmt::format(" and {} more", n_hosts - most_hosts) : "");
+  return fmt::format("{} on {} {}{}", kozero::name_ranks(ranks), n_hosts == 1 ? "host" : "hosts",
+                     fmt::join(hosts, ", "), many ? fmt::format(" and {} more", n_hosts - most_hosts) : "");
 }
 
 std::optional<Verdict> judge(std::span<RankState const> ranks, Patience const& patience) {
