@@ -4,7 +4,6 @@
 #include "comm/mpi_calls.hpp"
 #include "comm/nccl_connection.hpp"
 #include "comm/nccl_exchange.hpp"
-#include "core/between_launches.hpp"
 #include "core/heartbeat.hpp"
 #include "core/launch.hpp"
 #include "core/profile.hpp"
@@ -51,25 +50,23 @@ class NcclCollectives::Operation final : public Pending::Work {
 public:
   explicit Operation(Impl& impl) : impl_(impl) {}
 
-  void begin(Description const& description, std::int64_t bytes) {
+  void begin(Description const& description) {
     description_ = description;
-    bytes_ = bytes;
-    arrived_bytes_ = 0;
     is_held_ = true;
     is_under_way_ = true;
   }
   void record(Lane const& messages) { finished_.record(messages); }
 
-  void finish(Lane const& lane) override;
+  void finish(Lane const& lane) override { finished_.hold_back(lane); }
   bool done() const override { return finished_.done(); }
-  std::int64_t arrived_bytes() const override { return arrived_bytes_; }
+  /// What has come is known to the device alone.
+  std::int64_t arrived_bytes() const override { return 0; }
   void release() override;
 
   /// Whether it has ended, seen for the first time.
   bool ends() {
     if (!finished_.done()) return false;
     is_under_way_ = false;
-    if (!is_waiting()) arrived_bytes_ = bytes_;
     return true;
   }
   bool is_spare() const { return !is_held_ && !is_under_way_; }
@@ -78,8 +75,6 @@ public:
 private:
   Impl& impl_;
   Description description_;
-  std::int64_t bytes_ = 0;
-  std::int64_t arrived_bytes_ = 0;
   bool is_held_ = false; // by a Pending
   bool is_under_way_ = false;
   Event finished_;
@@ -117,14 +112,8 @@ struct NcclCollectives::Impl {
   Description begun;                                  // the last
   NcclConnection connection;                          // ends before the memory that it may work on
   std::unique_ptr<Collectives> host;                  // made when it is first wanted
-  BetweenLaunches const sees_ends{[this] { note_ended(); }};
   WhileWaiting const watched{[this] { return look(); }};
 };
-
-void NcclCollectives::Operation::finish(Lane const& lane) {
-  impl_.ranks.traffic().add_early(description_.purpose, arrived_bytes_);
-  finished_.hold_back(lane);
-}
 
 void NcclCollectives::Operation::release() {
   is_held_ = false;
@@ -209,13 +198,14 @@ Pending NcclCollectives::Impl::start(char const* what, Lane const& lane, Span co
                  "report it",
                  begun.to_text());
   connection.look();
+  note_ended();
   order_after(messages(), lane);
   {
     LaneSpan const on_lane(messages(), what, name_of(purpose));
     give();
   }
   Operation& operation = spare();
-  operation.begin(begun, received.bytes);
+  operation.begin(begun);
   operation.record(messages());
   under_way.push_back(&operation);
   return Pending(operation);
@@ -283,7 +273,7 @@ NcclCollectives::NcclCollectives(Ranks& ranks, Ledger& ledger, std::shared_ptr<M
 
 NcclCollectives::~NcclCollectives() = default;
 
-void NcclCollectives::progress() { BetweenLaunches::run(); }
+void NcclCollectives::progress() { impl_->note_ended(); }
 
 void NcclCollectives::abandon() noexcept {
   if (!impl_->under_way.empty()) impl_->connection.abort();

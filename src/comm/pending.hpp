@@ -40,7 +40,8 @@ public:
   /// Whether wait() would find nothing to wait for. Asks only: progress() gets things on.
   bool done() const { return !work_ || work_->done(); }
   /// Bytes of this rank's messages that have come since the call that started the collective, while the host did
-  /// something else than wait for messages, of whatever collective. 0 after wait().
+  /// something else than wait for messages, of whatever collective. 0 after wait(), and by NCCL, of which the device
+  /// alone knows.
   std::int64_t arrived_bytes() const { return work_ ? work_->arrived_bytes() : 0; }
 
 private:

@@ -52,6 +52,8 @@ TransportChoice choose_transport(Transport asked, std::vector<TransportSite> con
   TransportChoice choice{.transport = Transport::mpi, .hosts = hosts_of(sites), .text = "none: one rank"};
   if (sites.size() == 1) return choice;
   std::string const no_nccl = why_no_nccl(sites);
+  bool const have_devices = std::ranges::none_of(sites, [](auto const& site) { return site.device.empty(); });
+  std::string const through_host = fmt::format("{}{}", mpi, have_devices ? ", through host memory" : "");
   switch (asked) {
   case Transport::nccl:
     if (!no_nccl.empty()) {
@@ -65,12 +67,10 @@ TransportChoice choose_transport(Transport asked, std::vector<TransportSite> con
       choice.transport = Transport::nccl;
       choice.text = text_of_nccl(sites, choice.hosts);
     } else {
-      choice.text = fmt::format("{}, through host memory ({})", mpi, no_nccl);
+      choice.text = have_devices ? fmt::format("{} ({})", through_host, no_nccl) : mpi;
     }
     return choice;
-  case Transport::mpi:
-    choice.text = fmt::format("{}, through host memory (parallel.transport is mpi)", mpi);
-    return choice;
+  case Transport::mpi: choice.text = fmt::format("{} (parallel.transport is mpi)", through_host); return choice;
   case Transport::mpi_device: break;
   }
   auto const blind = std::ranges::find(sites, false, &TransportSite::mpi_reaches_device);
@@ -128,6 +128,7 @@ TransportSite read(std::string const& text) {
 
 TransportChoice choose_transport(Ranks& world, ParallelConfig const& parallel) {
   std::vector<TransportSite> sites;
+  if (world.size() == 1) return choose_transport(parallel.transport, {TransportSite{}}, {});
   for (auto const& text : world.gather(write(find_site(parallel.transport)))) sites.push_back(read(text));
   return on_all_ranks(world, [&] { return choose_transport(parallel.transport, sites, world.description()); });
 }

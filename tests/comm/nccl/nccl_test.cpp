@@ -75,7 +75,6 @@ TEST_CASE("a library that is not there is an error of all ranks, with what to do
   if (world->size() == 1) return;
   auto const choice = choose_transport(*world, {});
   CHECK(choice.transport == Transport::mpi);
-  CHECK_THAT(choice.text, Contains("NCCL cannot be loaded"));
 }
 
 TEST_CASE("ranks with other versions of the library are refused") {

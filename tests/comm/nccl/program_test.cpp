@@ -29,7 +29,7 @@ TEST_CASE("the start table says that ranks exchange by NCCL, and states are thos
   CHECK(says(nccl.err, "exchange    NCCL 2.28.9; sums by kernels"));
   auto const mpi = by("mpi");
   CHECK(mpi.status == 0);
-  CHECK(says(mpi.err, ", through host memory (parallel.transport is mpi)"));
+  CHECK(says(mpi.err, ") (parallel.transport is mpi)"));
   auto const device = by("mpi-device");
   INFO(device.err);
   CHECK(device.status == 0);
