@@ -40,7 +40,7 @@ TEST_CASE("every key stands for a field of its own", "[schema]") {
     // Some other legal text for it: none of these is any key's default.
     std::string assigned;
     for (std::string const text : {"3", "2", "0.7", "false", "true", "uint32", "host", "unit", "wsd", "compute", "fp32",
-                                   "gpt2-774m", "7MiB", "7min", "topology", "stop", "tiles"}) {
+                                   "gpt2-774m", "7MiB", "7min", "topology", "stop", "tiles", "nccl"}) {
       if (assign(same, text).empty() && text_of(same) != text_of(key)) {
         assigned = text;
         break;
@@ -68,6 +68,10 @@ TEST_CASE("words stand for the enumerators of the same name", "[schema]") {
   CHECK(config.data.format == DataFormat::uint16);
   set("model.attention", "tiles");
   CHECK(config.model.attention == AttentionBy::tiles);
+  set("parallel.transport", "mpi-device");
+  CHECK(config.parallel.transport == Transport::mpi_device);
+  set("parallel.transport", "nccl");
+  CHECK(config.parallel.transport == Transport::nccl);
   set("schedule.kind", "wsd");
   CHECK(config.schedule.kind == ScheduleKind::wsd);
   set("schedule.kind", "linear");
