@@ -9,7 +9,8 @@ NcclRound::NcclRound(Span const& whole, Partition const& partition, int rank, st
       hosts_(partition.ranks() / near_), own_near_(rank % near_), own_host_(rank / near_) {}
 
 std::int64_t NcclRound::elements_in(std::int64_t bytes) const {
-  std::int64_t const of_element = partition_.ranks() * size() + (in_two_levels() ? 2 * hosts_ * sum_size() : 0);
+  std::int64_t const of_element =
+      partition_.ranks() * size() + (in_two_levels() ? std::int64_t{2} * hosts_ * sum_size() : 0);
   return bytes / of_element / Partition::alignment * Partition::alignment;
 }
 
