@@ -105,7 +105,7 @@ TEST_CASE("ranks with a device each are told of, with what is near") {
                      "mlx5_1");
   CHECK(s.shared_devices.empty());
   CHECK(s.ranks_far_from_device.empty());
-  CHECK_FALSE(s.devices_are_hidden);
+  CHECK(s.ranks_without_sight.empty());
   CHECK(summarise({place("a", 1, range(0, 0))}).devices.empty());
 }
 
@@ -124,11 +124,15 @@ TEST_CASE("ranks far from their devices are named, but not where they may run ne
   CHECK(s.ranks_far_from_device == std::vector{0});
 }
 
-TEST_CASE("ranks that each see one device of several on their host are known as such") {
-  CHECK(summarise({beside("a", "GPU-1", 0, 0, 1), beside("a", "GPU-2", 0, 0, 1)}).devices_are_hidden);
-  CHECK_FALSE(summarise({beside("a", "GPU-1", 0, 0, 1), beside("b", "GPU-2", 0, 0, 1)}).devices_are_hidden);
-  CHECK_FALSE(summarise({beside("a", "GPU-1", 0, 0, 1), beside("a", "GPU-1", 0, 0, 1)}).devices_are_hidden);
-  CHECK_FALSE(summarise({beside("a", "GPU-1", 0, 0, 2), beside("a", "GPU-2", 0, 0, 2)}).devices_are_hidden);
+TEST_CASE("ranks that do not see all devices which ranks of their host compute on are named") {
+  auto const blind = [](std::vector<RankPlace> const& places) { return summarise(places).ranks_without_sight; };
+  CHECK(blind({beside("a", "GPU-1", 0, 0, 1), beside("a", "GPU-2", 0, 0, 1)}) == std::vector{0, 1});
+  CHECK(blind({beside("a", "GPU-1", 0, 0, 1), beside("b", "GPU-2", 0, 0, 1)}).empty());
+  CHECK(blind({beside("a", "GPU-1", 0, 0, 1), beside("a", "GPU-1", 0, 0, 1)}).empty());
+  CHECK(blind({beside("a", "GPU-1", 0, 0, 2), beside("a", "GPU-2", 0, 0, 2)}).empty());
+  // A socket's devices each, and only some of the ranks.
+  CHECK(blind({beside("a", "GPU-1", 0, 0, 2), beside("a", "GPU-2", 0, 0, 2), beside("a", "GPU-3", 1, 1, 4)}) ==
+        std::vector{0, 1});
 }
 
 TEST_CASE("a place comes to another rank as it was") {
