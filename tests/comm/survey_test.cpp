@@ -93,6 +93,16 @@ TEST_CASE_METHOD(World, "the survey of this run is the same on all ranks and tel
   CHECK(here.processors == allowed_processors());
   CHECK(here.cores.any());
   CHECK(here.cores.count() <= here.processors.count());
+  auto const device = device_identity();
+  REQUIRE(here.device.has_value() == device.has_value());
+  CHECK(s.devices.empty() == !device.has_value());
+  if (device) { // all ranks of this host see the same ones
+    CHECK(here.device->identity.uuid == device->uuid);
+    CHECK(device->uuid.size() == std::string("GPU-01234567-89ab-cdef-0123-456789abcdef").size());
+    CHECK(device->address.find_first_not_of("0123456789abcdef:.") == std::string::npos);
+    CHECK(s.shared_devices.empty() == (world.size() <= device->visible));
+    CHECK(s.ranks_without_sight.empty());
+  }
   // With one thread a rank, ranks exceed processors exactly where threads do (no binding by the launcher here).
   if (s.binding.rfind("none", 0) == 0 && s.threads_per_rank.most == 1) {
     CHECK(s.threads_exceed_processors == (world.size() > static_cast<int>(here.processors.count())));
