@@ -77,6 +77,10 @@ bool is_far(RankPlace const& place) {
   return std::ranges::find(place.nodes, *place.device->node) == place.nodes.end();
 }
 
+bool sees_too_few(RankPlace const& place, int devices_of_host) {
+  return place.device && place.device->identity.visible < devices_of_host;
+}
+
 std::string describe_device(RankPlace const& place) {
   auto const& [identity, node, cards] = *place.device;
   std::string text = fmt::format("rank 0 on {} at {}", identity.uuid, identity.address);
@@ -111,17 +115,13 @@ void survey_devices(std::vector<RankPlace> const& places, Survey& result) {
     result.shared_devices.push_back(fmt::format("{} on host {} share device {}", name_ranks(ranks), host, device));
   }
   Survey::Range a_host{static_cast<int>(places.size()), 1};
-  for (auto const& [host, devices] : devices_of_host) {
-    widen(a_host, devices);
-    auto const sees_one = [&, name = host](RankPlace const& place) {
-      return place.host != name || (place.device && place.device->identity.visible == 1);
-    };
-    result.devices_are_hidden |= devices > 1 && std::ranges::all_of(places, sees_one);
-  }
+  for (auto const& [host, devices] : devices_of_host) widen(a_host, devices);
   result.devices =
       fmt::format("{} a host: {}; {}", to_text(a_host), names_of_devices(places), describe_device(places.front()));
   for (std::size_t r = 0; r < places.size(); ++r) {
-    if (is_far(places[r])) result.ranks_far_from_device.push_back(static_cast<int>(r));
+    int const rank = static_cast<int>(r);
+    if (is_far(places[r])) result.ranks_far_from_device.push_back(rank);
+    if (sees_too_few(places[r], devices_of_host[places[r].host])) result.ranks_without_sight.push_back(rank);
   }
 }
 
@@ -166,7 +166,9 @@ RankPlace read_place(std::string const& line) {
 }
 
 RankPlace find_place() {
-  Topology const topology = Topology::of_this_host();
+  auto const identity = device_identity();
+  using enum Topology::Depth;
+  Topology const topology = Topology::of_this_host(identity ? devices : processors);
   RankPlace place;
   place.host = host_name();
   place.threads = static_cast<int>(HostExec().concurrency());
@@ -176,7 +178,7 @@ RankPlace find_place() {
     if (place.processors[p]) place.cores.set(topology.core_of(p));
   }
   place.nodes = topology.nodes_of(place.processors);
-  if (auto const identity = device_identity()) place.device = place_of_device(*identity, topology);
+  if (identity) place.device = place_of_device(*identity, topology);
   return place;
 }
 

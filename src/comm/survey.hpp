@@ -50,7 +50,7 @@ struct Survey {
   std::string devices;
   std::vector<std::string> shared_devices; // "ranks 0-1 on host a share GPU-…"
   std::vector<int> ranks_far_from_device;  // whose processors are all on other NUMA nodes than their device
-  bool devices_are_hidden = false; // ranks of a host see one device each, and not the same: the others' are hidden
+  std::vector<int> ranks_without_sight;    // that see fewer devices than ranks of their host compute on
 };
 
 /// This process' place, as the system and hwloc know it.

@@ -17,12 +17,13 @@ struct Topology::Handle {
   }
 
   /// `xml`: null for this host.
-  void load(std::string const* xml) {
+  void load(std::string const* xml, Depth depth) {
     if (hwloc_topology_init(&topology) != 0) {
       topology = nullptr;
       return;
     }
-    hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    if (depth == Depth::devices) hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    leave_out_libraries();
     bool const is_set =
         !xml || hwloc_topology_set_xmlbuffer(topology, xml->c_str(), static_cast<int>(xml->size() + 1)) == 0;
     if (is_set && hwloc_topology_load(topology) == 0) return;
@@ -31,6 +32,17 @@ struct Topology::Handle {
   }
 
   hwloc_topology_t topology = nullptr;
+
+private:
+  /// What hwloc asks libraries of devices' makers for is not needed: the PCI bus and the system know enough. OpenCL's
+  /// part has crashed beside CUDA 12 (hwloc's issue 641). A part that this hwloc lacks is refused, which is as well.
+  void leave_out_libraries() const {
+#if HWLOC_API_VERSION >= 0x00020100
+    for (char const* const part : {"cuda", "gl", "levelzero", "nvml", "opencl", "rsmi"}) {
+      hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, part);
+    }
+#endif
+  }
 };
 
 namespace {
@@ -53,15 +65,15 @@ bool is_card(hwloc_obj_t device, hwloc_obj_osdev_type_t type) {
 
 } // namespace
 
-Topology Topology::of_this_host() {
+Topology Topology::of_this_host(Depth depth) {
   auto handle = std::make_shared<Handle>();
-  handle->load(nullptr);
+  handle->load(nullptr, depth);
   return Topology(std::move(handle));
 }
 
 Topology Topology::of_xml(std::string const& xml) {
   auto handle = std::make_shared<Handle>();
-  handle->load(&xml);
+  handle->load(&xml, Depth::devices);
   return Topology(std::move(handle));
 }
 

@@ -12,7 +12,9 @@ namespace kozero {
 /// nothing out, each processor counts as a core, and the rest is not known.
 class Topology {
 public:
-  static Topology of_this_host();
+  /// Devices take longer to find, and are of no interest where the device is the host.
+  enum class Depth { processors, devices };
+  static Topology of_this_host(Depth depth);
   /// As lstopo writes it.
   static Topology of_xml(std::string const& xml);
 

@@ -106,11 +106,12 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
                                          "srun --cpu-bind=map_ldom or --cpu-bind=mask_cpu",
                                          name_ranks(survey.ranks_far_from_device)));
   }
-  if (survey.devices_are_hidden) {
-    table.warnings.emplace_back(
-        "each rank sees one device and not those of the others on its host (as with "
-        "--gpus-per-task, --gpu-bind=single or CUDA_VISIBLE_DEVICES of its own), so that NCCL may "
-        "not go from device to device; use --gpus-per-node with --gpu-bind=none");
+  if (!survey.ranks_without_sight.empty()) {
+    table.warnings.push_back(
+        fmt::format("devices of other ranks on the host are hidden from {} (as by --gpus-per-task, --gpu-bind or a "
+                    "CUDA_VISIBLE_DEVICES of each rank's own), so that NCCL may not go from device to device; use "
+                    "--gpus-per-node with --gpu-bind=none",
+                    name_ranks(survey.ranks_without_sight)));
   }
   std::ranges::copy(corpus.doubts(), std::back_inserter(table.warnings));
   if (corpus.train.windows < batch.global()) {

@@ -93,6 +93,16 @@ TEST_CASE_METHOD(World, "the survey of this run is the same on all ranks and tel
   CHECK(here.processors == allowed_processors());
   CHECK(here.cores.any());
   CHECK(here.cores.count() <= here.processors.count());
+  auto const device = device_identity();
+  REQUIRE(here.device.has_value() == device.has_value());
+  CHECK(s.devices.empty() == !device.has_value());
+  if (device) { // all ranks of this host see the same ones
+    CHECK(here.device->identity.uuid == device->uuid);
+    CHECK(device->uuid.size() == std::string("GPU-01234567-89ab-cdef-0123-456789abcdef").size());
+    CHECK(device->address.find_first_not_of("0123456789abcdef:.") == std::string::npos);
+    CHECK(s.shared_devices.empty() == (world.size() <= device->visible));
+    CHECK(s.ranks_without_sight.empty());
+  }
   // With one thread a rank, ranks exceed processors exactly where threads do (no binding by the launcher here).
   if (s.binding.rfind("none", 0) == 0 && s.threads_per_rank.most == 1) {
     CHECK(s.threads_exceed_processors == (world.size() > static_cast<int>(here.processors.count())));
@@ -105,7 +115,7 @@ TEST_CASE("ranks with a device each are told of, with what is near") {
                      "mlx5_1");
   CHECK(s.shared_devices.empty());
   CHECK(s.ranks_far_from_device.empty());
-  CHECK_FALSE(s.devices_are_hidden);
+  CHECK(s.ranks_without_sight.empty());
   CHECK(summarise({place("a", 1, range(0, 0))}).devices.empty());
 }
 
@@ -124,11 +134,15 @@ TEST_CASE("ranks far from their devices are named, but not where they may run ne
   CHECK(s.ranks_far_from_device == std::vector{0});
 }
 
-TEST_CASE("ranks that each see one device of several on their host are known as such") {
-  CHECK(summarise({beside("a", "GPU-1", 0, 0, 1), beside("a", "GPU-2", 0, 0, 1)}).devices_are_hidden);
-  CHECK_FALSE(summarise({beside("a", "GPU-1", 0, 0, 1), beside("b", "GPU-2", 0, 0, 1)}).devices_are_hidden);
-  CHECK_FALSE(summarise({beside("a", "GPU-1", 0, 0, 1), beside("a", "GPU-1", 0, 0, 1)}).devices_are_hidden);
-  CHECK_FALSE(summarise({beside("a", "GPU-1", 0, 0, 2), beside("a", "GPU-2", 0, 0, 2)}).devices_are_hidden);
+TEST_CASE("ranks that do not see all devices which ranks of their host compute on are named") {
+  auto const blind = [](std::vector<RankPlace> const& places) { return summarise(places).ranks_without_sight; };
+  CHECK(blind({beside("a", "GPU-1", 0, 0, 1), beside("a", "GPU-2", 0, 0, 1)}) == std::vector{0, 1});
+  CHECK(blind({beside("a", "GPU-1", 0, 0, 1), beside("b", "GPU-2", 0, 0, 1)}).empty());
+  CHECK(blind({beside("a", "GPU-1", 0, 0, 1), beside("a", "GPU-1", 0, 0, 1)}).empty());
+  CHECK(blind({beside("a", "GPU-1", 0, 0, 2), beside("a", "GPU-2", 0, 0, 2)}).empty());
+  // A socket's devices each, and only some of the ranks.
+  CHECK(blind({beside("a", "GPU-1", 0, 0, 2), beside("a", "GPU-2", 0, 0, 2), beside("a", "GPU-3", 1, 1, 4)}) ==
+        std::vector{0, 1});
 }
 
 TEST_CASE("a place comes to another rank as it was") {

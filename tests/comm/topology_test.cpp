@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 using namespace kozero;
 
 namespace {
@@ -104,7 +106,15 @@ TEST_CASE("what is not there has nothing near it") {
   CHECK_FALSE(two_sockets().near("nonsense").node);
   CHECK(Topology::of_xml("this is no XML").near("0000:02:00.0").cards.empty());
   CHECK(Topology::of_xml("").core_of(3) == 3);
-  CHECK(Topology::of_this_host().processors() > 0);
+}
+
+TEST_CASE("this host has its processors, with its devices and without") {
+  using enum Topology::Depth;
+  auto const bare = Topology::of_this_host(processors);
+  auto const full = Topology::of_this_host(devices);
+  CHECK(bare.processors() > 0);
+  CHECK(bare.processors() == full.processors());
+  CHECK(bare.nodes_of(allowed_processors()) == full.nodes_of(allowed_processors()));
 }
 
 TEST_CASE("a device's place tells node and cards") {
