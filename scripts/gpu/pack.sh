@@ -8,7 +8,7 @@ kernel_tests=(lane_test row_reduce_test elementwise_test flat_test gelu_test lay
   window_sums_test embedding_test adamw_test)
 product_tests=(gemm_test linear_test attention_test)
 rank_tests=(collectives_test zero_offload zero_stages)
-message_tests=(device_tree_sum_test nccl_device_test)
+message_tests=(survey_test device_tree_sum_test nccl_device_test)
 
 # NVIDIA's, which come with the machine: the toolkit's and the driver's.
 is_of_cuda() {
