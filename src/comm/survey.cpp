@@ -63,11 +63,11 @@ std::string describe_binding(std::vector<RankPlace> const& places) {
   return fmt::format("{} (rank 0 on {})", kind, to_text(places.front().processors));
 }
 
-/// Ranks by the host and device that they compute on.
-std::map<std::pair<std::string, std::string>, std::vector<int>> ranks_by_device(std::vector<RankPlace> const& places) {
-  std::map<std::pair<std::string, std::string>, std::vector<int>> ranks;
+/// Ranks by the device that they compute on, whatever their hosts are called: a container may have a name of its own.
+std::map<std::string, std::vector<int>> ranks_by_device(std::vector<RankPlace> const& places) {
+  std::map<std::string, std::vector<int>> ranks;
   for (std::size_t r = 0; r < places.size(); ++r) {
-    if (places[r].device) ranks[{places[r].host, places[r].device->identity.uuid}].push_back(static_cast<int>(r));
+    if (places[r].device) ranks[places[r].device->identity.uuid].push_back(static_cast<int>(r));
   }
   return ranks;
 }
@@ -108,8 +108,8 @@ void widen(Survey::Range& range, int value) {
 void survey_devices(std::vector<RankPlace> const& places, Survey& result) {
   if (!places.front().device) return;
   std::map<std::string, int> devices_of_host;
-  for (auto const& [where, ranks] : ranks_by_device(places)) {
-    auto const& [host, device] = where;
+  for (auto const& [device, ranks] : ranks_by_device(places)) {
+    std::string const& host = places[static_cast<std::size_t>(ranks.front())].host;
     ++devices_of_host[host];
     if (ranks.size() == 1) continue;
     result.shared_devices.push_back(fmt::format("{} on host {} share device {}", name_ranks(ranks), host, device));

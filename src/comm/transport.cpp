@@ -27,11 +27,11 @@ std::string why_no_nccl(std::vector<TransportSite> const& sites) {
   for (auto const& site : sites) {
     if (!site.why_no_nccl.empty()) return site.why_no_nccl;
   }
-  std::map<std::pair<std::string, std::string>, std::ptrdiff_t> ranks;
+  std::map<std::string, std::ptrdiff_t> ranks; // by device, whatever the hosts are called: containers have names too
   for (auto const& site : sites) {
     if (site.device.empty()) continue;
     auto const rank = &site - sites.data();
-    auto const [first, is_new] = ranks.try_emplace({site.host, site.device}, rank);
+    auto const [first, is_new] = ranks.try_emplace(site.device, rank);
     if (is_new) continue;
     return fmt::format("ranks {} and {} on host {} share device {}, and NCCL takes one rank a device", first->second,
                        rank, site.host, site.device);

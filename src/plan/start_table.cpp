@@ -102,7 +102,7 @@ StartTable start_table(Config const& config, Corpus const& corpus, BatchShape co
   }
   if (!survey.ranks_far_from_device.empty()) {
     table.warnings.push_back(fmt::format("processors and device of {} are on different NUMA nodes (copies between them "
-                                         "cross the sockets' link); bind ranks to the processors near their devices: "
+                                         "take a longer way); bind ranks to the processors near their devices: "
                                          "srun --cpu-bind=map_ldom or --cpu-bind=mask_cpu",
                                          name_ranks(survey.ranks_far_from_device)));
   }

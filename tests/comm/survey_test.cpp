@@ -119,10 +119,11 @@ TEST_CASE("ranks with a device each are told of, with what is near") {
   CHECK(summarise({place("a", 1, range(0, 0))}).devices.empty());
 }
 
-TEST_CASE("ranks that share a device are named; the same name on another host is another device") {
+TEST_CASE("ranks that share a device are named, also where containers give their host other names") {
   Survey const s = summarise({beside("a", "GPU-1", 0, 0), beside("a", "GPU-2", 0, 0), beside("a", "GPU-1", 0, 0),
                               beside("a", "GPU-1", 0, 0), beside("b", "GPU-2", 0, 0)});
-  CHECK(s.shared_devices == std::vector<std::string>{"ranks 0, 2-3 on host a share device GPU-1"});
+  CHECK(s.shared_devices == std::vector<std::string>{"ranks 0, 2-3 on host a share device GPU-1",
+                                                     "ranks 1, 4 on host a share device GPU-2"});
 }
 
 TEST_CASE("ranks far from their devices are named, but not where they may run near them too") {
