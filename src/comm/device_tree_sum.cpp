@@ -66,12 +66,15 @@ KOKKOS_FORCEINLINE_FUNCTION auto sum_few(Source<In> const& from, int begin, int 
 
 /// Runs of so many ranks are subtrees of the tree, which over the runs is a tree again.
 constexpr int ranks_of_run = 8;
+/// Sums of 1, 2, 4, … runs that stand side by side at most.
+constexpr int most_held = 12;
+constexpr int most_ranks = ranks_of_run << (most_held - 1);
 
 /// As a binary counter adds: where two sums of as many runs stand side by side, they are added. What is left at the
 /// end, from the smallest on, is what has gone up without a neighbour.
 template <class In, int k>
 KOKKOS_FORCEINLINE_FUNCTION auto sum_many(Source<In> const& from, Place<k> at) {
-  decltype(load_numbers(from.of(0), at)) held[20]; // 8 · 2^20 ranks
+  decltype(load_numbers(from.of(0), at)) held[most_held];
   int n_held = 0;
   int run = 0;
   for (int begin = 0; begin < from.count; begin += ranks_of_run, ++run) {
@@ -146,7 +149,7 @@ void give_sum(Lane const& lane, DeviceAddends const& addends, void* untyped_out,
 
 void device_tree_sum(Lane const& lane, DType in, DeviceAddends const& addends, DType out_type, void* out,
                      std::int64_t n, SumSeries const& series) {
-  KOZERO_ASSERT(addends.count > 0 && 0 <= addends.own && addends.own < addends.count);
+  KOZERO_ASSERT(0 <= addends.own && addends.own < addends.count && addends.count <= most_ranks);
   if (n == 0 || series.count == 0) return;
   auto const give = [&]<class In, class Out>(In, Out) { give_sum<In, Out>(lane, addends, out, n, series); };
   auto const types = std::pair(in, out_type);
