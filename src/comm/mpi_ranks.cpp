@@ -43,12 +43,12 @@ int count_of(std::span<std::byte const> bytes) {
 } // namespace
 
 bool mpi_reaches_devices() {
-  if constexpr (host_reaches_device) return true;
+  if (!KOZERO_HAS_ACCELERATOR) return host_reaches_device; // no library knows of the emulated device
   int reaches = 0;
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
   reaches = MPIX_Query_cuda_support();
 #elif defined(MPIX_GPU_SUPPORT_CUDA)
-  if (KOZERO_HAS_ACCELERATOR) MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &reaches);
+  MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &reaches);
 #endif
   return reaches != 0;
 }

@@ -61,7 +61,7 @@ TEMPLATE_TEST_CASE("sums on a device are the tree's, for any number of ranks, in
                    fp16, double, std::int64_t, std::int32_t) {
   std::vector<int> counts(20);
   std::iota(counts.begin(), counts.end(), 1);
-  for (int const more : {31, 32, 33, 63, 64, 65, 100, 1000}) counts.push_back(more);
+  for (int const more : {31, 32, 33, 63, 64, 65, 100, 1000, 4095, 4096}) counts.push_back(more);
   for (int const ranks : counts) {
     for (int const own : {0, ranks / 2, ranks - 1}) {
       CAPTURE(ranks, own);
