@@ -88,9 +88,8 @@ int run_bench_attention(BenchArguments const& arguments) { return run_with_shape
 
 int run_bench_exchange(BenchArguments const& arguments) {
   return run_with_shapes(arguments, [](BenchInput const& input) {
-    auto const grid = on_all_ranks(
-        input.ranks, [&] { return std::make_unique<ProcessGrid>(input.ranks, input.config.parallel, input.ledger); });
-    BenchReport report = bench_exchange(input, grid->world());
+    ProcessGrid const grid(input.ranks, input.config.parallel, input.ledger);
+    BenchReport report = bench_exchange(input, grid.world());
     std::string const way = choose_transport(input.ranks, input.config.parallel).text;
     report.facts.push_back({"exchange", "exchange", bench_words(way)});
     return report;
@@ -124,14 +123,13 @@ int run_bench_step(BenchArguments const& arguments) {
   Job const job = open_job(read_deck_of_job(arguments.deck, arguments.overrides, *ranks), *ranks, ledger);
   for (auto const& warning : job.deck.warnings) log::warn("warning: {}", warning);
   Config const& config = job.deck.config;
-  auto const grid =
-      on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, config.parallel, ledger); });
+  ProcessGrid const grid(*ranks, config.parallel, ledger);
   StepBenchInput const input{.config = config,
                              .corpus = job.corpus,
                              .batch = job.batch,
                              .updates = arguments.updates,
                              .pace = pace_of(arguments)};
-  return print(bench_step(input, grid->state(), ledger), arguments, *ranks);
+  return print(bench_step(input, grid.state(), ledger), arguments, *ranks);
 }
 
 } // namespace kozero

@@ -1,7 +1,6 @@
 #include "app/commands.hpp"
 
 #include "app/job.hpp"
-#include "comm/agree.hpp"
 #include "comm/process_grid.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -14,15 +13,14 @@ int run_selftest(SelftestArguments const& arguments) {
   Ledger ledger;
   auto const ranks = make_world_ranks();
   Job const job = open_job(read_deck_of_job(arguments.deck, arguments.overrides, *ranks), *ranks, ledger);
-  auto const grid =
-      on_all_ranks(*ranks, [&] { return std::make_unique<ProcessGrid>(*ranks, job.deck.config.parallel, ledger); });
+  ProcessGrid const grid(*ranks, job.deck.config.parallel, ledger);
   for (auto const& warning : job.deck.warnings) log::warn("warning: {}", warning);
   log::info("selftest: {} parameters, {} updates a combination, batches of {} windows ({} a micro-batch x {} "
             "accumulated x {} ranks)",
             parameter_count(architecture_of(job.deck.config.model)->layout()), arguments.updates, job.batch.global(),
             job.batch.micro, job.batch.accumulate, job.batch.ranks);
   SelftestReport const report =
-      selftest({job.deck.config, job.corpus, job.batch, arguments.updates}, grid->state(), ledger);
+      selftest({job.deck.config, job.corpus, job.batch, arguments.updates}, grid.state(), ledger);
   if (ranks->rank() == 0) fmt::print("{}", report.text);
   return report.passed ? exit_done : exit_failed;
 }

@@ -188,8 +188,8 @@ int train_by(Deck const& read, TrainArguments const& arguments, Ranks& ranks, Le
                  .job_end = job_end()};
   if (resumes(arguments)) input.resume = find_checkpoint(arguments, folder.get(), job, ranks);
   if (ranks.rank() == 0) look_at_room(config, input.folder);
-  auto const grid = on_all_ranks(ranks, [&] { return std::make_unique<ProcessGrid>(ranks, config.parallel, ledger); });
-  RunOutcome const outcome = train(input, grid->state(), ledger);
+  ProcessGrid const grid(ranks, config.parallel, ledger);
+  RunOutcome const outcome = train(input, grid.state(), ledger);
   if (ranks.rank() == 0) tell(outcome, plan_of(config, batch, exchange), ledger);
   return outcome.end == RunEnd::done ? exit_done : exit_stopped_early;
 }

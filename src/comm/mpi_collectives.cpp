@@ -308,6 +308,12 @@ Pending MpiCollectives::Impl::start(MessageSpan span, Exchange const& exchange, 
   return start(span, operation);
 }
 
+std::unique_ptr<Collectives> make_mpi_collectives(Ranks& ranks, Ledger& ledger, MpiOptions const& options) {
+  auto* const several = dynamic_cast<MpiRanks*>(&ranks);
+  if (!several) return ranks.make_collectives(ledger);
+  return std::make_unique<MpiCollectives>(*several, ledger, options);
+}
+
 MpiCollectives::MpiCollectives(MpiRanks& ranks, Ledger& ledger, MpiOptions const& options) {
   KOZERO_REQUIRE(host_reaches_device || options.device != MpiOptions::DeviceAccess::reached,
                  "sums over ranks are made on the host (which does not reach this device's memory); stage it");

@@ -25,6 +25,9 @@ PinnedBuffer<unsigned char> staging_memory(Ledger& ledger, MpiOptions const& opt
 /// As much of the device, where MPI is aware of it.
 DeviceBuffer<unsigned char> device_staging_memory(Ledger& ledger, PinnedBuffer<unsigned char> const& staging);
 
+/// Of the ranks that are there, one or several, without NCCL.
+std::unique_ptr<Collectives> make_mpi_collectives(Ranks& ranks, Ledger& ledger, MpiOptions const& options);
+
 /// Data of MpiRanks, moved by MPI beside other work: whatever is under way gets on between launches, in progress() and
 /// while anybody waits, in any order. MPI only moves data; sums are tree_sum's, on the host.
 ///

@@ -2,10 +2,14 @@
 
 #include "comm/agree.hpp"
 #include "comm/mpi_calls.hpp"
+#include "comm/mpi_collectives.hpp"
 #include "comm/nccl_connection.hpp"
 #include "comm/nccl_exchange.hpp"
+#include "core/device.hpp"
+#include "core/format.hpp"
 #include "core/heartbeat.hpp"
 #include "core/launch.hpp"
+#include "core/log.hpp"
 #include "core/profile.hpp"
 #include "core/stream.hpp"
 #include "core/while_waiting.hpp"
@@ -13,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,10 +59,15 @@ public:
     description_ = description;
     is_held_ = true;
     is_under_way_ = true;
+    is_awaited_ = false;
   }
   void record(Lane const& messages) { finished_.record(messages); }
 
-  void finish(Lane const& lane) override { finished_.hold_back(lane); }
+  void finish(Lane const& lane) override {
+    awaited_.record(lane);
+    is_awaited_ = true;
+    finished_.hold_back(lane);
+  }
   bool done() const override { return finished_.done(); }
   /// What has come is known to the device alone.
   std::int64_t arrived_bytes() const override { return 0; }
@@ -69,6 +79,8 @@ public:
     is_under_way_ = false;
     return true;
   }
+  /// Whether a lane has come to where it needs the result, which is not there.
+  bool holds_back_lane() const { return is_awaited_ && awaited_.done() && !finished_.done(); }
   bool is_spare() const { return !is_held_ && !is_under_way_; }
   Description const& description() const { return description_; }
 
@@ -77,6 +89,8 @@ private:
   Description description_;
   bool is_held_ = false; // by a Pending
   bool is_under_way_ = false;
+  bool is_awaited_ = false; // by a lane
+  Event awaited_;
   Event finished_;
 };
 
@@ -86,8 +100,9 @@ struct NcclCollectives::Impl {
 
   Lane const& messages() const { return shared->lane.get(); }
   std::string doing() const;
-  void meet();
-  bool look();
+  void meet(double limit_s);
+  void tell_memory(std::int64_t bytes);
+  WhileWaiting::Seen look();
   void note_ended();
   Operation& spare();
   template <class Give>
@@ -107,26 +122,26 @@ struct NcclCollectives::Impl {
   Ledger& ledger;
   std::shared_ptr<MessageLane> shared;
   ExchangeWay way;
+  double close_limit_s;
   std::vector<std::unique_ptr<Operation>> operations; // as many as there were at once
   std::vector<Operation*> under_way;                  // in the order of the calls, which is that of their ends
   Description begun;                                  // the last
-  NcclConnection connection;                          // ends before the memory that it may work on
+  std::shared_ptr<NcclConnection> connection;         // ends before the memory that it may work on
   std::unique_ptr<Collectives> host;                  // made when it is first wanted
-  WhileWaiting const watched{[this] { return look(); }};
+  std::optional<WhileWaiting> watched;                // once all have met
 };
 
 void NcclCollectives::Operation::release() {
   is_held_ = false;
   // Another rank may never come to it, and freeing memory would wait for it.
-  if (std::uncaught_exceptions() > 0 && is_under_way_) impl_.connection.abort();
+  if (std::uncaught_exceptions() > 0 && is_under_way_) impl_.connection->abort();
 }
 
 NcclCollectives::Impl::Impl(Ranks& its_ranks, Ledger& its_ledger, std::shared_ptr<MessageLane> its_shared,
                             NcclOptions const& its_options)
     : ranks(its_ranks), ledger(its_ledger),
       shared(std::move(its_shared)), way{its_options.hosts, its_options.hosts.ranks_of_each()},
-      connection(ranks, {.connect_s = its_options.connect_limit_s, .close_s = its_options.close_limit_s},
-                 [this] { return doing(); }) {
+      close_limit_s(its_options.close_limit_s) {
   KOZERO_ASSERT(its_options.hosts.ranks() == ranks.size());
   Failure const short_of_memory = failure_of([&] {
     KOZERO_REQUIRE(
@@ -135,43 +150,71 @@ NcclCollectives::Impl::Impl(Ranks& its_ranks, Ledger& its_ledger, std::shared_pt
     shared->take(ledger);
   });
   share_failure(ranks, short_of_memory);
-  share_failure(ranks, failure_of([this] { meet(); }));
+  auto const free_before = free_device_memory();
+  connection = std::make_shared<NcclConnection>(
+      ranks, NcclConnection::Limits{.connect_s = its_options.connect_limit_s, .close_s = close_limit_s},
+      [this] { return doing(); });
+  // Nothing looks while ranks agree on how that went: what others have found by then is theirs to tell.
+  share_failure(ranks, failure_of([&] { meet(its_options.connect_limit_s); }));
+  if (free_before) tell_memory(*free_before - *free_device_memory());
+  watched.emplace([this] { return look(); });
 }
 
-NcclCollectives::Impl::~Impl() = default;
+/// What the library holds for itself on this rank's device grows with the ranks; no ledger has it, and no plan knows.
+void NcclCollectives::Impl::tell_memory(std::int64_t bytes) {
+  auto const most = std::ranges::max(ranks.gather(bytes));
+  if (ranks.rank() == 0) log::info("NCCL holds {} of a device for itself, beside what is planned", format_bytes(most));
+}
+
+/// Lets what was given end, for so long as closing may take.
+NcclCollectives::Impl::~Impl() {
+  if (std::uncaught_exceptions() > 0 || !connection->is_open()) return;
+  try {
+    NcclConnection::Within const limit(*connection, close_limit_s);
+    messages().fence("messages");
+  } catch (std::exception const&) { // has been said, and what was under way is ended
+  }
+}
 
 /// Of the oldest that is under way, or the last one.
 std::string NcclCollectives::Impl::doing() const {
   Description const& it = under_way.empty() ? begun : under_way.front()->description();
-  return *it.what == 0 ? "the first exchange" : it.to_text();
+  return *it.what == 0 ? "the first exchange" : it.to_text(); // meet()
 }
 
-/// Ranks that meet for the first time wait for each other within the call: so they do it here, where all come.
-void NcclCollectives::Impl::meet() {
-  begun = {.what = "the first exchange"};
+/// Ranks that meet for the first time wait for each other within the call: so those that exchange sums do it here,
+/// where all come. What NCCL's own collectives need it connects before (nccl_load.cpp). It is also the first that shows
+/// whether the network between ranks carries data, so nobody waits for it without end.
+void NcclCollectives::Impl::meet(double limit_s) {
+  WhileWaiting const watched_now([this] { return look(); });
+  NcclConnection::Within const limit(*connection, limit_s);
   unsigned char* const memory = shared->memory.data();
-  int const n = ranks.size();
   std::int64_t const bytes = shared->memory.size();
-  give_group("kozero::meet", {{memory, bytes}}, {{memory, bytes}}, [memory, n](NcclGroup const& group) {
-    for (int rank = 0; rank < n; ++rank) {
-      group.receive(memory + n + rank, 1, DType::u8, rank);
-      group.send(memory + rank, 1, DType::u8, rank);
-    }
-  });
+  auto const peers = exchange_peers(ranks.rank(), ranks.size(), way.ranks_of_host);
+  give_group("kozero::meet", {{memory, bytes}}, {{memory, bytes}},
+             [memory, n = ranks.size(), peers](NcclGroup const& group) {
+               for (int const rank : peers) {
+                 group.receive(memory + n + rank, 1, DType::u8, rank);
+                 group.send(memory + rank, 1, DType::u8, rank);
+               }
+             });
   give_group("kozero::meet", {{memory, bytes}}, {{memory, bytes}},
              [memory](NcclGroup const& group) { group.all_gather(memory, 1, DType::u8); });
   give_group("kozero::meet", {{memory, bytes}}, {{memory, bytes}},
              [memory](NcclGroup const& group) { group.broadcast(memory, 1, DType::u8, 0); });
   messages().fence("messages");
-  look();
 }
 
-/// Asks for errors; whether something is under way.
-bool NcclCollectives::Impl::look() {
-  connection.look();
+/// Asks for errors too.
+WhileWaiting::Seen NcclCollectives::Impl::look() {
+  using Seen = WhileWaiting::Seen;
+  connection->look();
   note_ended();
-  if (!under_way.empty()) keep_messages_moving();
-  return !under_way.empty();
+  bool const all_wait = connection->is_held_to_limit(); // they meet, or close
+  if (under_way.empty() && !all_wait) return Seen::nothing;
+  keep_messages_moving();
+  bool const holds_back = std::ranges::any_of(under_way, [](auto const* it) { return it->holds_back_lane(); });
+  return all_wait || holds_back ? Seen::holds_back_lane : Seen::under_way;
 }
 
 void NcclCollectives::Impl::note_ended() {
@@ -193,11 +236,11 @@ Pending NcclCollectives::Impl::start(char const* what, Lane const& lane, Span co
   ranks.traffic().add(purpose, received);
   heartbeat().reach(what, name_of(purpose));
   begun = describe(what, purpose, span.name);
-  KOZERO_REQUIRE(connection.is_open(),
+  KOZERO_REQUIRE(connection->is_open(),
                  "NCCL was ended after an error, and now there is {} (a fault of kozero); please "
                  "report it",
                  begun.to_text());
-  connection.look();
+  connection->look();
   note_ended();
   order_after(messages(), lane);
   {
@@ -211,22 +254,23 @@ Pending NcclCollectives::Impl::start(char const* what, Lane const& lane, Span co
   return Pending(operation);
 }
 
+/// A lane of the emulated device may come to it when the connection is gone.
 template <class Calls>
 void NcclCollectives::Impl::give_group(char const* label, std::initializer_list<Touched> reads,
                                        std::initializer_list<Touched> writes, Calls const& calls) {
-  enqueue(messages(), label, reads, writes,
-          [its = &connection, calls](Lane::Exec const& exec) { its->group(stream_of(exec), calls); });
+  enqueue(messages(), label, reads, writes, [its = std::weak_ptr(connection), calls](Lane::Exec const& exec) {
+    if (auto const there = its.lock()) there->group(stream_of(exec), calls);
+  });
 }
 
 /// Own part: the sum over ranks.
 void NcclCollectives::Impl::give_sums(Span const& whole, Partition const& partition) {
   NcclRound round(whole, partition, ranks.rank(), way.ranks_of_host);
-  std::int64_t const elements = std::min(round.elements_in(shared->memory.size()), partition.shard_capacity());
-  round.pass_through(shared->memory.data(), elements);
+  std::int64_t const most = round.elements_in(shared->memory.size());
   Touched const array = touched(whole, partition.size());
   Touched const memory{shared->memory.data(), shared->memory.size()};
-  for (std::int64_t begin = 0; begin < partition.shard_capacity(); begin += elements) {
-    round.take(begin);
+  for (std::int64_t begin = 0; begin < partition.shard_capacity(); begin += most) {
+    round.take(begin, std::min(most, partition.shard_capacity() - begin), shared->memory.data());
     give_group("kozero::exchange", {array}, {memory},
                [round](NcclGroup const& group) { round.exchange_within_hosts(group); });
     round.sum_within_hosts(messages());
@@ -238,7 +282,7 @@ void NcclCollectives::Impl::give_sums(Span const& whole, Partition const& partit
 }
 
 /// All parts, from their owners. NCCL's own wants parts of one size, for which memory has room; where the span has
-/// none, each rank sends to each.
+/// none, each rank sends to each, and may meet some for the first time.
 void NcclCollectives::Impl::give_gather(Span const& whole, Partition const& partition) {
   if (whole.count >= partition.capacity()) {
     Touched const array = touched(whole, partition.capacity());
@@ -263,7 +307,7 @@ void NcclCollectives::Impl::give_gather(Span const& whole, Partition const& part
 }
 
 Collectives& NcclCollectives::Impl::by_mpi() {
-  if (!host) host = ranks.make_collectives(ledger);
+  if (!host) host = make_mpi_collectives(ranks, ledger, {.hosts = way.hosts});
   return *host;
 }
 
@@ -276,7 +320,7 @@ NcclCollectives::~NcclCollectives() = default;
 void NcclCollectives::progress() { impl_->note_ended(); }
 
 void NcclCollectives::abandon() noexcept {
-  if (!impl_->under_way.empty()) impl_->connection.abort();
+  if (!impl_->under_way.empty()) impl_->connection->abort();
 }
 
 Pending NcclCollectives::all_gather(Lane const& lane, Span whole, Partition const& partition, Traffic purpose) {

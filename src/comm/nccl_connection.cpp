@@ -136,6 +136,20 @@ void NcclConnection::connect(ncclUniqueId const& id) {
   check(result, "ncclCommInitRankConfig");
 }
 
+NcclConnection::Within::Within(NcclConnection& connection, double seconds) : connection_(connection) {
+  connection.seconds_ = seconds;
+  connection.until_ = after(seconds);
+}
+
+void NcclConnection::require_in_time() {
+  if (!until_ || Clock::now() < *until_) return;
+  end_with(
+      fmt::format("rank {} on host {}: NCCL does not get on with {} within {} (another rank does not come to it, or "
+                  "the network between them carries nothing); NCCL_DEBUG=INFO tells more, NCCL_SOCKET_IFNAME and "
+                  "NCCL_IB_HCA name the network",
+                  rank_, host_name(), doing_(), format_duration(seconds_)));
+}
+
 /// Until what was called is with the device, or has failed. The library does that by a thread of its own, and it waits
 /// for no rank but when two meet for the first time.
 void NcclConnection::settle(char const* call) {
@@ -144,6 +158,7 @@ void NcclConnection::settle(char const* call) {
   while (true) {
     check(calls_->comm_get_async_error(handle_, &state), "ncclCommGetAsyncError");
     if (state != ncclInProgress) break;
+    require_in_time();
     keep_messages_moving();
     sched_yield();
   }
@@ -155,6 +170,7 @@ void NcclConnection::look() {
   ncclResult_t state = ncclSuccess;
   check(calls_->comm_get_async_error(handle_, &state), "ncclCommGetAsyncError");
   if (state != ncclSuccess && state != ncclInProgress) fail(state, "what was under way");
+  require_in_time();
 }
 
 void NcclConnection::check(ncclResult_t result, char const* call) {
@@ -164,8 +180,11 @@ void NcclConnection::check(ncclResult_t result, char const* call) {
 void NcclConnection::fail(ncclResult_t result, char const* call) {
   char const* const last = calls_->get_last_error(handle_);
   std::string const more = last != nullptr && *last != 0 ? fmt::format(": {}", last) : std::string();
-  std::string const text = fmt::format("rank {} on host {}: NCCL failed in {} ({}, {}{}); {}", rank_, host_name(),
-                                       doing_(), call, calls_->get_error_string(result), more, advice_for(result));
+  end_with(fmt::format("rank {} on host {}: NCCL failed in {} ({}, {}{}); {}", rank_, host_name(), doing_(), call,
+                       calls_->get_error_string(result), more, advice_for(result)));
+}
+
+void NcclConnection::end_with(std::string const& text) {
   leave_group();
   // Said at once too: memory is freed while the exception goes up, where a process may end without a word if its device
   // is lost.

@@ -3,7 +3,9 @@
 #include "comm/ranks.hpp"
 #include "core/lane.hpp"
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace kozero {
@@ -40,6 +42,17 @@ public:
     double connect_s = 300;
     double close_s = 10;
   };
+  /// While it lives, group() and look() fail after so many seconds: for what must not wait for other ranks for ever.
+  class Within {
+  public:
+    Within(NcclConnection& connection, double seconds);
+    ~Within() { connection_.until_.reset(); }
+    Within(Within const&) = delete;
+    Within& operator=(Within const&) = delete;
+
+  private:
+    NcclConnection& connection_;
+  };
   /// Collective: an error of one rank is all ranks'. `doing` says, for errors, what is under way.
   NcclConnection(Ranks& ranks, Limits const& limits, std::function<std::string()> doing);
   /// Lets what was given end; within the limit, unless an exception unwinds or it has been aborted.
@@ -58,6 +71,7 @@ public:
     scope.end();
   }
   void look();
+  bool is_held_to_limit() const { return until_.has_value(); }
   /// Not after abort().
   bool is_open() const { return handle_ != nullptr; }
   /// Ends whatever is under way, on this rank alone and for good.
@@ -81,7 +95,9 @@ private:
   void connect(ncclUniqueId const& id);
   void settle(char const* call);
   void check(ncclResult_t result, char const* call);
+  void require_in_time();
   [[noreturn]] void fail(ncclResult_t result, char const* call);
+  [[noreturn]] void end_with(std::string const& text);
   void leave_group() noexcept;
   void close() noexcept;
 
@@ -92,6 +108,8 @@ private:
   int ranks_;
   ncclComm_t handle_ = nullptr; // null once it has been given back
   bool in_group_ = false;
+  double seconds_ = 0;                                         // of the limit
+  std::optional<std::chrono::steady_clock::time_point> until_; // its end
 };
 
 } // namespace kozero

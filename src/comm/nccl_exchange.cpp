@@ -4,6 +4,15 @@
 
 namespace kozero {
 
+std::vector<int> exchange_peers(int rank, int ranks, std::optional<int> ranks_of_host) {
+  int const near = ranks_of_host.value_or(ranks);
+  std::vector<int> peers{rank};
+  for (int other = 0; other < ranks; ++other) {
+    if (other != rank && (other / near == rank / near || other % near == rank % near)) peers.push_back(other);
+  }
+  return peers;
+}
+
 NcclRound::NcclRound(Span const& whole, Partition const& partition, int rank, std::optional<int> ranks_of_host)
     : whole_(whole), partition_(partition), near_(ranks_of_host.value_or(partition.ranks())),
       hosts_(partition.ranks() / near_), own_near_(rank % near_), own_host_(rank / near_) {}
@@ -14,7 +23,8 @@ std::int64_t NcclRound::elements_in(std::int64_t bytes) const {
   return bytes / of_element / Partition::alignment * Partition::alignment;
 }
 
-void NcclRound::pass_through(unsigned char* memory, std::int64_t elements) {
+void NcclRound::take(std::int64_t begin, std::int64_t elements, unsigned char* memory) {
+  begin_ = begin;
   length_ = elements;
   incoming_ = memory;
   sums_ = memory + partition_.ranks() * elements * size(); // a multiple of 8 elements
@@ -56,7 +66,7 @@ void NcclRound::sum_within_hosts(Lane const& lane) const {
   if (!in_two_levels()) {
     return device_tree_sum(lane, whole_.type, addends_of(0), whole_.type, in_array(own_near_), run_size(own_near_));
   }
-  int whole_runs = 0; // all hosts' but the last ones'
+  int whole_runs = 0; // all hosts' but those of the last ranks, whose parts may be short
   while (whole_runs < hosts_ && run_size(rank_at(whole_runs, own_near_)) == length_) ++whole_runs;
   SumSeries const series{.count = whole_runs,
                          .addends_bytes = length_ * size(),

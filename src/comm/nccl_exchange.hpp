@@ -5,8 +5,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace kozero {
+
+/// The ranks that a rank exchanges with in such rounds, and itself first: in one level all, in two those of its host
+/// and those of its place on the others.
+std::vector<int> exchange_peers(int rank, int ranks, std::optional<int> ranks_of_host);
 
 /// One round of a sum over ranks: the same run of elements of each rank's part of an array. Plain numbers, so that what
 /// a lane is given may hold them.
@@ -26,10 +31,9 @@ public:
 
   /// Elements of each part that a round takes where sums pass through so many bytes; 0 where these are too few for any.
   std::int64_t elements_in(std::int64_t bytes) const;
-  /// Cuts the memory, of elements_in(its size) or fewer a round.
-  void pass_through(unsigned char* memory, std::int64_t elements);
-  /// Elements begin … begin + elements_in() of each part.
-  void take(std::int64_t begin) { begin_ = begin; }
+  /// Elements begin … begin + elements of each part, elements_in(its size) or fewer, a multiple of 8. They pass through
+  /// the memory.
+  void take(std::int64_t begin, std::int64_t elements, unsigned char* memory);
 
   bool in_two_levels() const { return hosts_ > 1; }
   void exchange_within_hosts(NcclGroup const& group) const;

@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 namespace kozero {
 
 namespace {
@@ -19,6 +21,9 @@ void find(void* library, char const* name, Function*& function) {
 }
 
 NcclCalls load() {
+  // All ways of its collectives are connected when the communicator is, not each at its first use: there ranks would
+  // wait for each other in mid training, and memory of the device may be short by then. What the user says holds.
+  setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   void* const library = dlopen(library_name, RTLD_NOW);
   if (library == nullptr) {
     char const* const reason = dlerror();

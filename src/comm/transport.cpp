@@ -87,7 +87,7 @@ TransportChoice choose_transport(Transport asked, std::vector<TransportSite> con
 
 namespace {
 
-/// Of this process. NCCL is loaded where it may be used.
+/// Of this process; Error where its device cannot be asked. NCCL is loaded where it may be used.
 TransportSite find_site(Transport asked) {
   TransportSite site{.host = host_name(), .mpi_reaches_device = mpi_reaches_devices()};
   if (auto const device = device_identity()) site.device = device->uuid;
@@ -129,7 +129,8 @@ TransportSite read(std::string const& text) {
 TransportChoice choose_transport(Ranks& world, ParallelConfig const& parallel) {
   std::vector<TransportSite> sites;
   if (world.size() == 1) return choose_transport(parallel.transport, {TransportSite{}}, {});
-  for (auto const& text : world.gather(write(find_site(parallel.transport)))) sites.push_back(read(text));
+  TransportSite const own = on_all_ranks(world, [&] { return find_site(parallel.transport); });
+  for (auto const& text : world.gather(write(own))) sites.push_back(read(text));
   return on_all_ranks(world, [&] { return choose_transport(parallel.transport, sites, world.description()); });
 }
 
@@ -140,11 +141,9 @@ std::unique_ptr<Collectives> make_collectives(Ranks& group, std::vector<int> con
   if (choice.transport == Transport::nccl && group.size() > 1) {
     return make_nccl_collectives(group, ledger, shared, {.hosts = hosts});
   }
-  auto* const several = dynamic_cast<MpiRanks*>(&group);
-  if (!several) return group.make_collectives(ledger);
   MpiOptions options{.hosts = hosts};
   if (choice.transport == Transport::mpi_device) options.device = MpiOptions::DeviceAccess::aware;
-  return std::make_unique<MpiCollectives>(*several, ledger, options);
+  return make_mpi_collectives(group, ledger, options);
 }
 
 } // namespace kozero

@@ -8,6 +8,8 @@ void require_device() {}
 
 std::optional<DeviceIdentity> device_identity() { return std::nullopt; }
 
+std::optional<std::int64_t> free_device_memory() { return std::nullopt; }
+
 std::vector<DevicePart> device_parts() { return {}; }
 
 } // namespace kozero

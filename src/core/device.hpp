@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ struct DeviceIdentity {
 
 /// None where the device is the host. Kokkos must be up.
 std::optional<DeviceIdentity> device_identity();
+
+/// Bytes of its memory that nobody has, as the driver says; none where the device is the host.
+std::optional<std::int64_t> free_device_memory();
 
 /// Device, driver and libraries; none where the device is the host. Neither Kokkos nor a driver is needed.
 std::vector<DevicePart> device_parts();

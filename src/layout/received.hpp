@@ -36,8 +36,9 @@ struct ElementBytes {
   std::int64_t partial_sum = 4;
 };
 
-/// All that the rank has not. In two levels each part comes to a host once, by whichever of its ranks; so an equal
-/// share of that counts for each.
+/// All that the rank has not. In two levels each part is taken to come to a host once, by whichever of its ranks, and
+/// an equal share of that counts for each: NCCL chooses how its gather goes, and sends no part to a host twice where it
+/// goes along rings.
 inline Received received_in_all_gather(Partition const& partition, int rank, ExchangeWay const& way,
                                        ElementBytes const& element) {
   std::int64_t const lacks = partition.size() - partition.shard(rank).size();

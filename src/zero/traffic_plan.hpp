@@ -46,7 +46,8 @@ struct MessageCount {
 };
 
 /// One from every other rank. In two levels, on M hosts of L ranks: of a reduce_scatter M parts from each other rank of
-/// the host, then a sum from one rank of each other host, (L-1) M + M-1; of an all_gather as much, the other way round.
+/// the host, then a sum from one rank of each other host, (L-1) M + M-1; of an all_gather as much, the other way round:
+/// so it is counted, though NCCL moves that as it chooses.
 MessageCount messages_of(ExchangeWay const& way, int rank);
 
 /// The bytes that plan.rank() receives in one update, and that go over its host link, in pure integers: the table of

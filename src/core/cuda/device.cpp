@@ -90,6 +90,15 @@ std::optional<DeviceIdentity> device_identity() {
   return identity;
 }
 
+std::optional<std::int64_t> free_device_memory() {
+  std::size_t free = 0;
+  std::size_t all = 0;
+  cudaError_t const code = cudaMemGetInfo(&free, &all);
+  KOZERO_REQUIRE(code == cudaSuccess, "the device cannot be asked what memory is free ({}); look at it and its driver",
+                 cudaGetErrorString(code));
+  return static_cast<std::int64_t>(free);
+}
+
 void require_device() {
   int devices = 0;
   cudaError_t const code = cudaGetDeviceCount(&devices);

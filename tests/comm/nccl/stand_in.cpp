@@ -61,6 +61,12 @@ struct Message {
   int peer;
 };
 
+/// What MPI has of a message: memory of its own, which may stay there when a rank goes away.
+struct Transfer {
+  std::vector<char> bytes;
+  void* to = nullptr; // null: it is sent
+};
+
 int size_of_type(ncclDataType_t type) {
   switch (type) {
   case ncclUint8: return 1;
@@ -97,9 +103,10 @@ struct ncclComm {
   std::vector<std::vector<int>> told; // by rank, at the root
   std::vector<MPI_Request> requests;
   bool told_all = false;
-  std::vector<Message> given;    // of the group that has been given
-  std::vector<int> coming_bytes; // by request, -1 of a send
+  std::vector<Message> given;      // of the group that has been given
+  std::vector<Transfer> transfers; // by request
   int late = 0;
+  bool stops = false;
   ncclResult_t failure = ncclSuccess;
   char notice = 0;
 
@@ -150,6 +157,7 @@ struct ncclComm {
       if (std::sscanf(asked, "%d:%d", &failing, &group) == 2 && failing == world_rank()) behaviour.fails_at = group;
     }
     if (behaviour.fails_at && the_counts.groups == *behaviour.fails_at) return fail(behaviour.failure, true);
+    stops = behaviour.stops_at == the_counts.groups;
     ++the_counts.groups;
     state = State::late;
     late = behaviour.most_late > 0 ? static_cast<int>(dice()() % static_cast<unsigned>(behaviour.most_late + 1)) : 0;
@@ -158,7 +166,7 @@ struct ncclComm {
   /// Sends to itself meet their receives in order; the rest goes by MPI, receives first.
   void post() {
     std::vector<Message> self_sends, self_receives;
-    coming_bytes.clear();
+    transfers.clear();
     // Which rank comes first is chance; messages to one keep their order.
     int const first = static_cast<int>(dice()() % static_cast<unsigned>(ranks));
     std::ranges::stable_sort(given, {}, [&](Message const& message) { return (message.peer + first) % ranks; });
@@ -172,12 +180,15 @@ struct ncclComm {
         }
         int const peer = table.at(static_cast<std::size_t>(message.peer));
         MPI_Request& request = requests.emplace_back();
-        coming_bytes.push_back(sends ? -1 : message.bytes);
+        auto& [bytes, to] =
+            transfers.emplace_back(Transfer{std::vector<char>(static_cast<std::size_t>(message.bytes))});
         if (sends) {
           ++the_counts.messages;
-          MPI_Isend(message.data, message.bytes, MPI_BYTE, peer, tag(), MPI_COMM_WORLD, &request);
+          std::memcpy(bytes.data(), message.data, bytes.size());
+          MPI_Isend(bytes.data(), message.bytes, MPI_BYTE, peer, tag(), MPI_COMM_WORLD, &request);
         } else {
-          MPI_Irecv(message.data, message.bytes, MPI_BYTE, peer, tag(), MPI_COMM_WORLD, &request);
+          to = message.data;
+          MPI_Irecv(bytes.data(), message.bytes, MPI_BYTE, peer, tag(), MPI_COMM_WORLD, &request);
         }
       }
     }
@@ -192,12 +203,15 @@ struct ncclComm {
 
   void move() {
     if (!all_complete()) return;
-    for (std::size_t i = 0; i < coming_bytes.size(); ++i) {
-      if (coming_bytes[i] < 0) continue;
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+      auto const& [bytes, to] = transfers[i];
+      if (to == nullptr) continue;
       int came = 0;
       MPI_Get_count(&statuses_[i], MPI_BYTE, &came);
-      rule(came == coming_bytes[i], "a message of another size than its receive");
+      rule(came == static_cast<int>(bytes.size()), "a message of another size than its receive");
+      std::memcpy(to, bytes.data(), bytes.size());
     }
+    transfers.clear();
     requests.clear();
     state = State::ready;
   }
@@ -229,7 +243,7 @@ struct ncclComm {
       if (!the_behaviour.init_never_ends) connect();
       break;
     case State::late:
-      if (late-- <= 0) post();
+      if (!stops && late-- <= 0) post();
       break;
     case State::moving: move(); break;
     case State::finalising:

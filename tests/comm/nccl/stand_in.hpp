@@ -16,6 +16,7 @@ struct NcclBehaviour {
   int most_late = 8;                         // times that a group is asked for before it begins
   std::optional<std::int64_t> fails_at = {}; // the group, from 0, in which this rank fails
   ncclResult_t failure = ncclSystemError;    // with this
+  std::optional<std::int64_t> stops_at = {}; // the group to which this rank never comes
   bool init_fails = false;                   // at once
   bool init_never_ends = false;              // this rank does not come
   bool finalize_never_ends = false;          // asked again and again
