@@ -1,7 +1,6 @@
 #include "app/job.hpp"
 
 #include "comm/agree.hpp"
-#include "comm/grid_shape.hpp"
 #include "comm/launcher.hpp"
 #include "config/check.hpp"
 #include "core/error.hpp"
@@ -46,9 +45,8 @@ Job open_job(Deck deck, Ranks& ranks, Ledger& ledger) {
   set_limits(config.memory, ledger);
   job.batch = on_all_ranks(ranks, [&] {
     check_ranks(config, ranks.size());
-    static_cast<void>(grid_shape(config.parallel, ranks.size())); // refused here where they cannot be cut so
     BatchShape const batch = batch_shape(config.batch, ranks.size());
-    static_cast<void>(attention_of(config, batch)); // and where there is no way for the context
+    static_cast<void>(attention_of(config, batch)); // refused here where there is none for the context
     return batch;
   });
   require_host_memory(config, job.batch, ranks);

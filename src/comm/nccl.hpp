@@ -23,7 +23,7 @@ std::string load_nccl();
 /// calls, which is alike on all ranks; and device memory that sums pass through. A lane a group would let groups meet
 /// in one order here and in another there, and wait for each other for ever.
 struct MessageLane {
-  /// Takes nothing before the first group is connected.
+  /// Takes nothing before a group is made.
   explicit MessageLane(std::int64_t its_bytes = default_bytes) : bytes(its_bytes) {}
   static constexpr std::int64_t default_bytes = std::int64_t{64} << 20;
 
@@ -41,7 +41,8 @@ struct MessageLane {
 struct NcclOptions {
   /// Of the group's ranks.
   RankHosts hosts;
-  /// The longest that ranks wait for each other when they connect, and for the library to close.
+  /// The longest that ranks wait for each other when they connect, and in their first exchange; and at the end, for
+  /// what is under way, and for the library to close.
   double connect_limit_s = 300;
   double close_limit_s = 10;
 };

@@ -5,12 +5,12 @@
 #include "comm/mpi_collectives.hpp"
 #include "comm/nccl_connection.hpp"
 #include "comm/nccl_exchange.hpp"
-#include "core/device.hpp"
-#include "core/format.hpp"
+#include "core/between_launches.hpp"
 #include "core/heartbeat.hpp"
 #include "core/launch.hpp"
 #include "core/log.hpp"
 #include "core/profile.hpp"
+#include "core/run_ahead.hpp"
 #include "core/stream.hpp"
 #include "core/while_waiting.hpp"
 
@@ -62,6 +62,7 @@ public:
     is_awaited_ = false;
   }
   void record(Lane const& messages) { finished_.record(messages); }
+  void wait() const { finished_.wait("messages"); }
 
   void finish(Lane const& lane) override {
     awaited_.record(lane);
@@ -101,7 +102,6 @@ struct NcclCollectives::Impl {
   Lane const& messages() const { return shared->lane.get(); }
   std::string doing() const;
   void meet(double limit_s);
-  void tell_memory(std::int64_t bytes);
   WhileWaiting::Seen look();
   void note_ended();
   Operation& spare();
@@ -129,6 +129,8 @@ struct NcclCollectives::Impl {
   std::shared_ptr<NcclConnection> connection;         // ends before the memory that it may work on
   std::unique_ptr<Collectives> host;                  // made when it is first wanted
   std::optional<WhileWaiting> watched;                // once all have met
+  RunAhead ahead{512};
+  std::optional<BetweenLaunches> kept;
 };
 
 void NcclCollectives::Operation::release() {
@@ -150,29 +152,26 @@ NcclCollectives::Impl::Impl(Ranks& its_ranks, Ledger& its_ledger, std::shared_pt
     shared->take(ledger);
   });
   share_failure(ranks, short_of_memory);
-  auto const free_before = free_device_memory();
   connection = std::make_shared<NcclConnection>(
       ranks, NcclConnection::Limits{.connect_s = its_options.connect_limit_s, .close_s = close_limit_s},
       [this] { return doing(); });
   // Nothing looks while ranks agree on how that went: what others have found by then is theirs to tell.
   share_failure(ranks, failure_of([&] { meet(its_options.connect_limit_s); }));
-  if (free_before) tell_memory(*free_before - *free_device_memory());
   watched.emplace([this] { return look(); });
-}
-
-/// What the library holds for itself on this rank's device grows with the ranks; no ledger has it, and no plan knows.
-void NcclCollectives::Impl::tell_memory(std::int64_t bytes) {
-  auto const most = std::ranges::max(ranks.gather(bytes));
-  if (ranks.rank() == 0) log::info("NCCL holds {} of a device for itself, beside what is planned", format_bytes(most));
+  if constexpr (!runs_on_host<Lane>) kept.emplace([this] { ahead.look(); });
 }
 
 /// Lets what was given end, for so long as closing may take.
 NcclCollectives::Impl::~Impl() {
   if (std::uncaught_exceptions() > 0 || !connection->is_open()) return;
   try {
+    note_ended();
+    if (under_way.empty()) return;
     NcclConnection::Within const limit(*connection, close_limit_s);
-    messages().fence("messages");
-  } catch (std::exception const&) { // has been said, and what was under way is ended
+    under_way.back()->wait();
+  } catch (std::exception const& error) {
+    log::warn("warning: {} is ended unfinished ({})", doing(), error.what());
+    connection->abort();
   }
 }
 

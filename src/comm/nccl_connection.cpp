@@ -154,7 +154,8 @@ void NcclConnection::require_in_time() {
 /// for no rank but when two meet for the first time.
 void NcclConnection::settle(char const* call) {
   ncclResult_t state = ncclInProgress;
-  Heartbeat::Wait const wait;
+  std::optional<Heartbeat::Wait> for_ranks;
+  if (is_held_to_limit()) for_ranks.emplace(); // they meet, or close
   while (true) {
     check(calls_->comm_get_async_error(handle_, &state), "ncclCommGetAsyncError");
     if (state != ncclInProgress) break;

@@ -10,8 +10,9 @@
 
 namespace kozero {
 
-/// A communicator of NCCL that never makes the host wait without end: set up without blocking and looked at meanwhile;
-/// ended by a thread of its own where the library does not come back.
+/// A communicator of NCCL that does not make the host wait without end: set up without blocking and looked at
+/// meanwhile; ended by a thread of its own where the library does not come back. Ranks that send to each other for the
+/// first time do wait, within group(): that is best done Within a limit.
 ///
 ///     NcclConnection connection(ranks, limits);        // collective
 ///     connection.group(stream, [&](NcclGroup const& group) { group.send(…); group.receive(…); });
@@ -71,6 +72,7 @@ public:
     scope.end();
   }
   void look();
+  /// Within alone is it other ranks that the host waits for in group().
   bool is_held_to_limit() const { return until_.has_value(); }
   /// Not after abort().
   bool is_open() const { return handle_ != nullptr; }

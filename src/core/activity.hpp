@@ -15,6 +15,11 @@ struct Activity {
   std::int64_t pageable_copies = 0; // between device and other host memory: the host waits
   std::int64_t allocations = 0;     // of device and pinned memory; an accelerator may stop for each
 
+  /// All that lanes were given.
+  std::int64_t launches() const {
+    return kernels + library_calls + fills + device_copies + link_copies + pageable_copies;
+  }
+
   struct Fences {
     char const* why = nullptr;
     std::int64_t count = 0;

@@ -4,7 +4,8 @@
 namespace kozero {
 
 /// Work that a host does in the time between two launches, a little at each: messages that nobody would move along
-/// otherwise, as there is no second thread. It never waits, and starts no work between launches itself.
+/// otherwise, as there is no second thread. It starts no work between launches itself, and never waits, but where the
+/// host is too far ahead of a device (core/run_ahead.hpp).
 ///
 ///     BetweenLaunches const gets_on([this] { progress(); });
 ///

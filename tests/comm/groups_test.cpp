@@ -160,5 +160,5 @@ TEST_CASE("a group can be cut again, in another order") {
 TEST_CASE("a grid that does not fit the ranks is refused on all") {
   auto const all = make_world_ranks();
   Ledger ledger;
-  CHECK_THROWS_AS(ProcessGrid(*all, {.tensor = all->size() + 1}, ledger), InputError);
+  CHECK_THROWS_AS(ProcessGrid(*all, {.tensor = all->size() + 1}, ledger), SharedError);
 }

@@ -51,7 +51,8 @@ std::vector<std::string> Stragglers::look(std::span<RankState const> ranks) {
     found.push_back(fmt::format(
         "{} is slow ({:.3g} ms of work a batch, without waiting for the others, where the median of the ranks is "
         "{:.3g} "
-        "ms, over {} batches); look for other programs on its processors, how it is bound to them, and their clock",
+        "ms, over {} batches); look for other programs on its processors or device, how it is bound to them, and "
+        "clocks and temperatures",
         name_ranks({pace.rank}, ranks), 1e3 * pace.seconds, 1e3 * median, pace.batches));
   }
   return found;
