@@ -52,7 +52,7 @@ TEST_CASE("asking without a launch in between is no launch") {
     ++looks;
     return WhileWaiting::Seen::under_way;
   });
-  RunAhead ahead(4);
+  RunAhead ahead(5);
   for (int i = 0; i < 100; ++i) ahead.look();
   CHECK(looks == 0);
 }
