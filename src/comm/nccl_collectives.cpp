@@ -129,7 +129,7 @@ struct NcclCollectives::Impl {
   std::shared_ptr<NcclConnection> connection;         // ends before the memory that it may work on
   std::unique_ptr<Collectives> host;                  // made when it is first wanted
   std::optional<WhileWaiting> watched;                // once all have met
-  RunAhead ahead{512};
+  std::optional<RunAhead> ahead;
   std::optional<BetweenLaunches> kept;
 };
 
@@ -158,7 +158,10 @@ NcclCollectives::Impl::Impl(Ranks& its_ranks, Ledger& its_ledger, std::shared_pt
   // Nothing looks while ranks agree on how that went: what others have found by then is theirs to tell.
   share_failure(ranks, failure_of([&] { meet(its_options.connect_limit_s); }));
   watched.emplace([this] { return look(); });
-  if constexpr (!runs_on_host<Lane>) kept.emplace([this] { ahead.look(); });
+  if constexpr (!runs_on_host<Lane>) {
+    ahead.emplace(512, std::vector<Lane>{default_lane(), messages()});
+    kept.emplace([this] { ahead->look(); });
+  }
 }
 
 /// Lets what was given end, for so long as closing may take.
@@ -170,7 +173,7 @@ NcclCollectives::Impl::~Impl() {
     NcclConnection::Within const limit(*connection, close_limit_s);
     under_way.back()->wait();
   } catch (std::exception const& error) {
-    log::warn("warning: {} is ended unfinished ({})", doing(), error.what());
+    if (connection->is_open()) log::warn("warning: {} is ended unfinished ({})", doing(), error.what());
     connection->abort();
   }
 }
@@ -244,7 +247,12 @@ Pending NcclCollectives::Impl::start(char const* what, Lane const& lane, Span co
   order_after(messages(), lane);
   {
     LaneSpan const on_lane(messages(), what, name_of(purpose));
-    give();
+    try {
+      give();
+    } catch (...) { // of another group, or of a launch: half of it would wait for ranks that never come
+      connection->abort();
+      throw;
+    }
   }
   Operation& operation = spare();
   operation.begin(begun);

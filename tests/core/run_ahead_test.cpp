@@ -20,9 +20,9 @@ namespace {
 /// The most launches that were given and had not run, of 100.
 int most_ahead(WhileWaiting::Seen seen) {
   WhileWaiting const watched([seen] { return seen; });
-  RunAhead ahead(16);
+  Lane const lane = separate_lane();
+  RunAhead ahead(16, {default_lane(), lane});
   BetweenLaunches const kept([&] { ahead.look(); });
-  Lane const lane;
   std::deque<Event> left;
   std::size_t most = 0;
   for (int i = 0; i < 100; ++i) {
@@ -52,7 +52,7 @@ TEST_CASE("asking without a launch in between is no launch") {
     ++looks;
     return WhileWaiting::Seen::under_way;
   });
-  RunAhead ahead(5);
+  RunAhead ahead(5, {default_lane()});
   for (int i = 0; i < 100; ++i) ahead.look();
   CHECK(looks == 0);
 }
@@ -61,7 +61,7 @@ TEST_CASE("an error that is found meanwhile comes out of the launch") {
 #if KOZERO_EMULATED
   emulated::set_policy({.order = emulated::Policy::Order::latest});
   WhileWaiting const watched([]() -> WhileWaiting::Seen { throw std::runtime_error("a rank is gone"); });
-  RunAhead ahead(16);
+  RunAhead ahead(16, {default_lane()});
   BetweenLaunches const kept([&] { ahead.look(); });
   auto const launches = [] {
     for (int i = 0; i < 100; ++i) launch(Lane(), "test", Range{1}, KOKKOS_LAMBDA(std::int64_t){});
